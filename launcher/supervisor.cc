@@ -105,7 +105,8 @@ void Supervisor::ReadSignals() {
   if (signal == 0 || (signal == SIGHUP && ForwardHangup())) return;
   if (Clock::now() < first_signal_ + timeouts_.same_signal) return;
   if (phase_ == Phase::kDraining || phase_ == Phase::kStoppingShards) {
-    if (!failed_) outcome_ = {.exit_code = kExitFailure, .error = "stopped at once, as asked"};
+    if (!failed_)
+      outcome_ = {.exit_code = kExitFailure, .error = "stopped at once after a second signal"};
     return KillAll();
   }
   first_signal_ = Clock::now();
@@ -260,10 +261,10 @@ void Supervisor::OnDeadline() {
              WaitingFor(),
          nullptr);
   } else if (phase_ == Phase::kDraining) {
-    observer_.OnStopping("router: still running after its time limit, killed");
+    observer_.OnStopping("the router still runs after its time limit; it is killed");
     router_.Kill();
   } else if (phase_ == Phase::kStoppingShards) {
-    observer_.OnStopping("shards: still running after their time limit, killed");
+    observer_.OnStopping("shards still run after their time limit; they are killed");
     KillAll();
   }
 }

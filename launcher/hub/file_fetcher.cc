@@ -136,8 +136,9 @@ absl::Status FileFetcher::Plan(File& file, const HttpResponse& response) {
   file.etag = EtagOf(response);
   const std::optional<std::uint64_t> size = SizeOf(response);
   if (file.etag.empty() || !size) {
-    return absl::UnavailableError("--model-id " + repo_ + ": " + file.url +
-                                  " is not answered as a model hub does (no ETag or size)");
+    return absl::UnavailableError("--model-id " + repo_ + ": the answer to " + file.url +
+                                  " has no ETag or size, so it is not from a model hub; check "
+                                  "HF_ENDPOINT");
   }
   const fs::path blob = cache_.Blob(file.etag);
   std::error_code error;
@@ -168,10 +169,9 @@ absl::Status FileFetcher::CheckSpace() const {
   if (error || space.available >= needed) return absl::OkStatus();
   constexpr std::uint64_t kMiB = 1u << 20;
   return absl::ResourceExhaustedError(
-      "--model-id " + repo_ + ": " + std::to_string(needed / kMiB + 1) +
-      " MiB are to be fetched to " + cache_.folder().string() + ", which has " +
-      std::to_string(space.available / kMiB) +
-      " MiB free; HF_HUB_CACHE or --huggingface-hub-cache names another folder");
+      "--model-id " + repo_ + ": the download needs " + std::to_string(needed / kMiB + 1) +
+      " MiB, and " + cache_.folder().string() + " has " + std::to_string(space.available / kMiB) +
+      " MiB free; set --huggingface-hub-cache or HF_HUB_CACHE to another folder");
 }
 
 void FileFetcher::FillConnections() {

@@ -80,8 +80,8 @@ absl::Status HubError(const HubSettings& settings, const std::string& repo, cons
   }
   if (response.code == kTooMany) {
     return absl::UnavailableError(model + ": " + settings.endpoint +
-                                  " asks to slow down (answer 429); try again later, or with an "
-                                  "HF_TOKEN, whose limits are higher");
+                                  " limits requests (answer 429); try again later, or set HF_TOKEN "
+                                  "to get a higher limit");
   }
   return absl::UnavailableError(model + (what.empty() ? "" : ": " + what) + ": " +
                                 settings.endpoint + " gave " + answer);

@@ -246,8 +246,8 @@ absl::StatusOr<ResolvedModel> ResolveModel(const HubSettings& settings, const st
   }
   if (settings.offline) {
     return absl::NotFoundError("--model-id " + model + ": revision " + settings.revision +
-                               " is not whole in " + cache.folder().string() +
-                               ", and HF_HUB_OFFLINE forbids to fetch it");
+                               " is not complete in " + cache.folder().string() +
+                               ", and HF_HUB_OFFLINE forbids fetching it");
   }
   if (!IsHttpUrl(settings.endpoint)) {
     return absl::InvalidArgumentError("HF_ENDPOINT " + settings.endpoint +

@@ -126,7 +126,7 @@ KeyEffect InferenceAddress(const std::string& value) {
   const std::size_t colon = rest.rfind(':');
   const bool whole = rest.starts_with(kScheme) && colon != rest.npos && colon > kScheme.size();
   if (!whole || !ToInteger(rest.substr(colon + 1))) {
-    return Must("http://HOST:PORT; TLS and Unix sockets are set up with options of ours");
+    return Must("http://HOST:PORT; TLS is set up with --tls-cert and --tls-key");
   }
   KeyEffect effect = Sets("port", std::string(rest.substr(colon + 1)));
   effect.options.emplace_back("hostname", rest.substr(kScheme.size(), colon - kScheme.size()));

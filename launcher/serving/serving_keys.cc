@@ -49,7 +49,7 @@ constexpr std::string_view kFixedCodes =
 
 constexpr ServingKey kKeys[] = {
     // Keys of the seq-scheduler document.
-    OfServer(NoEffect("engine", "Penstock is the engine, whatever is named.")),
+    OfServer(NoEffect("engine", "Penstock is the engine, whatever the file names.")),
     NoEffect("mpi_mode", "The launcher starts the ranks; no MPI."),
     Applies(
         "model_id", &effects::ModelId,
@@ -116,14 +116,14 @@ constexpr ServingKey kKeys[] = {
              kNoDrafts),
     // Keys of the Hugging Face handler.
     Refused("task", "text-generation|auto", "Text generation only."),
-    NoEffect("device_map", "`--device` and `--num-shard` say where."),
+    NoEffect("device_map", "`--device` and `--num-shard` choose the devices."),
     Refused("device_id", "-1", "Choose devices with CUDA_VISIBLE_DEVICES."),
     NoEffect("low_cpu_mem_usage", "Each rank reads only its own part of the files."),
     Refused("quantize|quantization", "none", kNoQuantized),
     Refused("load_in_8bit|load_in_4bit", "false", kNoQuantized),
     NoEffect("disable_flash_attn",
              "Padding never enters the arithmetic, so the results are the same either way."),
-    NoEffect("multi_gpu", "`tensor_parallel_degree` says it."),
+    NoEffect("multi_gpu", "`tensor_parallel_degree` sets it."),
     // Keys of lmi-dist and vLLM.
     SetsOption("max_rolling_batch_prefill_tokens", "max-batch-prefill-tokens",
                "`--max-batch-prefill-tokens`."),
@@ -134,8 +134,7 @@ constexpr ServingKey kKeys[] = {
     Applies("enable_chunked_prefill", &effects::ChunkedPrefill,
             "`--prefill chunked` (the default) or `whole`."),
     SetsOption("max_logprobs", "max-top-n-tokens", "`--max-top-n-tokens`."),
-    NoEffect("gpu_memory_utilization",
-             "On a CPU `--kv-cache-memory` says how much the cache takes."),
+    NoEffect("gpu_memory_utilization", "On a CPU `--kv-cache-memory` sets the size of the cache."),
     NoEffect("enforce_eager", "There are no graphs on a CPU."),
     Refused("load_format", "auto|safetensors", "Weights are read from safetensors files."),
     Refused("tokenizer_mode", "auto|fast", "Tokenizers are read from tokenizer.json."),
@@ -165,7 +164,7 @@ constexpr ServingKey kKeys[] = {
                      "`--hostname` and `--port`; http://0.0.0.0:8080 when unset.")),
     OfServer(NoEffect("management_address|load_models|model_store|plugin_folder",
                       "One model is served, and nothing is loaded while running.")),
-    OfServer(NoEffect("max_batch_delay", "Nobody waits for a batch.")),
+    OfServer(NoEffect("max_batch_delay", "Requests do not wait for a batch.")),
     OfServer(NoEffect("max_idle_time", "Idle processes do nothing.")),
     OfServer(NoEffect("load_on_devices", "See `device_id`.")),
     OfServer(NoEffect("log_request_metric|metrics_aggregation", "`GET /metrics` always has them.")),

@@ -28,7 +28,9 @@ HttpService::HttpService(HttpOptions http, ApiOptions api, const DialectOptions&
 
 absl::StatusOr<std::uint16_t> HttpService::Start() {
   if (warn_) {
-    log::Warn("listening beyond this machine without an API key: anyone who reaches it may use it");
+    log::Warn(
+        "listening beyond this machine without an API key: anyone who reaches it may use it; set "
+        "--api-key or --api-keys-file");
   }
   return server_.Start();
 }

@@ -34,8 +34,8 @@ void WarnIfOthersMayRead(const std::string& path) {
   if (::stat(path.c_str(), &info) != 0 || (info.st_mode & 077) == 0) return;
   char mode[8];
   std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(info.st_mode & 07777));
-  log::Warn("--api-keys-file " + path + ": others than its owner may read it (mode " + mode +
-            "; 0600 is right)");
+  log::Warn("--api-keys-file " + path + ": users other than its owner may read it (mode " + mode +
+            "; set it to 0600)");
 }
 
 }  // namespace
@@ -49,18 +49,18 @@ ApiKeys::Hash ApiKeys::HashOf(std::string_view key) {
 absl::Status ApiKeys::Add(std::string_view name, std::string_view key) {
   if (!IsName(name)) {
     return Bad(
-        "the name in front of the first ':' must be 1 to 64 of letters, digits, '.', '_' "
-        "and '-'");
+        "the name before the first ':' must have 1 to 64 characters: letters, digits, '.', '_' or "
+        "'-'");
   }
-  if (key.empty()) return Bad("the key behind the first ':' must not be empty");
+  if (key.empty()) return Bad("the key after the first ':' must not be empty");
   if (keys_.size() == kMaxKeys) {
-    return Bad("must be at most " + std::to_string(kMaxKeys) + " keys");
+    return Bad("must hold at most " + std::to_string(kMaxKeys) + " keys");
   }
   Key added{std::string(name), HashOf(key)};
   for (const Key& other : keys_) {
     if (other.name == added.name) return Bad("the name " + added.name + " is given twice");
     if (other.hash == added.hash)
-      return Bad("the key of " + added.name + " is " + other.name + "'s");
+      return Bad(other.name + " and " + added.name + " have the same key");
   }
   keys_.push_back(std::move(added));
   return absl::OkStatus();

@@ -65,9 +65,9 @@ std::string MemoryBound::Describe() const {
     if (term.bytes > largest->bytes) largest = &term;
     sum += (sum.empty() ? "" : " + ") + std::string(term.name) + " " + MiB(term.bytes);
   }
-  return MiB(resident) + " now; at most " + MiB(total()) +
-         " if every limit is reached at once, which ordinary load does not do. The largest part, " +
-         largest->name + ", is set by " + largest->set_by + ": " + sum;
+  return MiB(resident) + " now; at most " + MiB(total()) + " if every limit is reached at once (" +
+         sum + "). Ordinary load does not reach them all. The largest part, " + largest->name +
+         ", is set by " + largest->set_by;
 }
 
 std::uint64_t ResidentBytes() {

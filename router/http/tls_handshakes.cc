@@ -213,8 +213,9 @@ void TlsHandshakes::Failed(const std::string& peer, const std::string& reason) {
 
 void TlsHandshakes::SayUnsaid() {
   if (unsaid_ == 0) return;
-  log::Warn("TLS handshakes failed, " + std::to_string(unsaid_) + " more, at last with " +
-            last_unsaid_);
+  log::Warn(std::to_string(unsaid_) +
+            (unsaid_ == 1 ? " more TLS handshake" : " more TLS handshakes") +
+            " failed, the last with " + last_unsaid_);
   unsaid_ = 0;
 }
 

@@ -145,7 +145,7 @@ std::optional<Failure> App::LoadText() {
   const std::string& folder = values_.GetString("model-id");
   auto tokenizer = text::Tokenizer::Load(folder);
   if (!tokenizer.ok()) {
-    return Failure{kExitModel, WithContext(tokenizer.status(), "model-id " + folder)};
+    return Failure{kExitModel, WithContext(tokenizer.status(), "--model-id " + folder)};
   }
   tokenizer_ = *std::move(tokenizer);
   const auto source = FindChatSource(*tokenizer_, values_.GetString("tokenizer-config-path"));
@@ -157,7 +157,9 @@ std::optional<Failure> App::LoadText() {
     status = chat.status();
     if (chat.ok()) chat_ = *std::move(chat);
   }
-  if (!status.ok()) log::Warn("chats are refused: " + Message(status));
+  if (!status.ok())
+    log::Warn("chats are refused: " + Message(status) +
+              "; --tokenizer-config-path gives another template");
   return std::nullopt;
 }
 
@@ -256,7 +258,8 @@ void App::SayMemoryBound(const HttpOptions& http) const {
 // On the core's thread.
 void App::OnLost(LostGroup lost) {
   const bool still_ready = engine_->CheckHealth().state == Health::kReady;
-  log::Error((still_ready ? "the other groups serve on: " : "/health answers 503: ") + lost.reason);
+  log::Error(lost.reason +
+             (still_ready ? "; the other groups still serve" : "; /health answers 503"));
   notifier_.GroupLost(lost.group.value(), lost.reason);
   if (!groups_return_) {
     {
@@ -318,11 +321,11 @@ int App::Serve() {
   const Time until = SteadyNow() + values_.GetDuration("graceful-termination-timeout");
   const std::size_t open = engine_->Drain([this] { events_.Say(); });
   log::Info("stopping: " +
-            (open == 0 ? "no request is open"
-                       : "waiting for the end of " + std::to_string(open) +
-                             (open == 1 ? " request" : " requests") + ", at most " +
-                             values_.TextOf("graceful-termination-timeout") +
-                             " (--shutdown-timeout); Ctrl-C or SIGTERM again to stop now"));
+            (open == 0
+                 ? "no request is open"
+                 : "waiting for " + std::to_string(open) + (open == 1 ? " request" : " requests") +
+                       " to end, at most " + values_.TextOf("graceful-termination-timeout") +
+                       " (--graceful-termination-timeout); Ctrl-C or SIGTERM again stops at once"));
   // Until then /health and new requests get 503 with Retry-After. A second signal ends the process.
   const bool hurry = events_.Wait(until) == ProcessEvents::What::kSignal;
   http_->Stop(hurry ? Duration(0) : std::max(until - SteadyNow(), Duration(0)));

@@ -81,8 +81,8 @@ def test_a_second_signal_ends_at_once(simulated):
     stream = server.generate_stream("prompt", max_new_tokens=1000)
     next(stream)
     server.popen.send_signal(signal.SIGTERM)
-    server.wait_said("waiting for the end of 1 request, at most 90s .--shutdown-timeout.; "
-                     "Ctrl-C or SIGTERM again to stop now")
+    server.wait_said("waiting for 1 request to end, at most 90s .--graceful-termination-timeout.; "
+                     "Ctrl-C or SIGTERM again stops at once")
     wait_status(server, "/health", 503)
     deadline = time.monotonic() + 10
     while server.popen.poll() is None and time.monotonic() < deadline:
@@ -132,4 +132,5 @@ def test_the_memory_plan_names_the_limit_that_counts():
                        BIN / "penstock-launcher", "--model-id", DEMO_MODEL, "--port", "0",
                        "--kv-cache-memory", "10GiB"])
     assert process.wait_exit(60) == 4, process.output()
-    assert process.lines[-1].endswith("free (limit: ulimit -v): it does not fit")
+    assert process.lines[-1].endswith(
+        "free (limit: ulimit -v): it does not fit; lower --kv-cache-memory")

@@ -71,4 +71,4 @@ def test_sigterm_finishes_open_requests_and_exits_zero(simulated):
     events = [json.loads(event) for event in stream]
     assert events[-1]["generated_text"] is not None
     assert server.wait_exit(30) == 0
-    server.wait_said("stopping: waiting for the end of 1 request,")
+    server.wait_said("stopping: waiting for 1 request to end,")

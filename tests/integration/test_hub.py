@@ -303,7 +303,7 @@ def test_what_the_hub_does_not_have_is_reported(tmp_path, hub, model, options, w
 
 def test_offline_without_the_model_is_an_error(tmp_path, hub):
     code, _, error = fetch(tmp_path, hub, HF_HUB_OFFLINE="1")
-    assert code == 3 and "HF_HUB_OFFLINE forbids to fetch it" in error
+    assert code == 3 and "HF_HUB_OFFLINE forbids fetching it" in error
     assert not hub.requests
 
 

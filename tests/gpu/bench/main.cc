@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   using namespace penstock;
   constexpr int kSkipped = 77;
   if (argc != 2 || std::strncmp(argv[1], "--", 2) == 0) {
-    std::fprintf(stderr, "usage: penstock-gpu-bench MODEL_FOLDER\n");
+    std::fprintf(stderr, "Usage: penstock-gpu-bench MODEL_FOLDER\n");
     return 2;
   }
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // each figure as soon as it is known

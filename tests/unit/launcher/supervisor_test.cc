@@ -278,8 +278,8 @@ TEST_F(SupervisorTest, ChildrenThatIgnoreSignalsAreKilledAfterTheirTimeLimits) {
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(events_,
               ElementsAre("ready at 127.0.0.1:1", "stopping: received SIGTERM",
-                          "stopping: router: still running after its time limit, killed",
-                          "stopping: shards: still running after their time limit, killed"));
+                          "stopping: the router still runs after its time limit; it is killed",
+                          "stopping: shards still run after their time limit; they are killed"));
 }
 
 TEST_F(SupervisorTest, ASecondSignalStopsAtOnce) {
@@ -290,7 +290,7 @@ TEST_F(SupervisorTest, ASecondSignalStopsAtOnce) {
   };
   const Outcome outcome = Run({kDeaf, kDeaf}, kDeaf);
   EXPECT_EQ(outcome.exit_code, kExitFailure);
-  EXPECT_EQ(outcome.error, "stopped at once, as asked");
+  EXPECT_EQ(outcome.error, "stopped at once after a second signal");
 }
 
 TEST_F(SupervisorTest, TheSameSignalSentTwiceIsOneSignal) {

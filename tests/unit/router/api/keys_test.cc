@@ -44,14 +44,14 @@ TEST(ApiKeysTest, KeysHaveNames) {
 
 TEST(ApiKeysTest, ErrorsNameTheLineAndNeverTheKey) {
   EXPECT_EQ(WhyNot("", "a:secret\nsecret"), "keys:2: must be name:key");
-  EXPECT_EQ(WhyNot("", "a:"), "keys:1: the key behind the first ':' must not be empty");
-  EXPECT_THAT(WhyNot("", "a b:secret"), HasSubstr("keys:1: the name in front"));
+  EXPECT_EQ(WhyNot("", "a:"), "keys:1: the key after the first ':' must not be empty");
+  EXPECT_THAT(WhyNot("", "a b:secret"), HasSubstr("keys:1: the name before"));
   std::string long_name(65, 'a');
   long_name.append(":secret");
   EXPECT_THAT(WhyNot("", long_name), HasSubstr("1 to 64"));
   EXPECT_EQ(WhyNot("", "a:secret\na:other"), "keys:2: the name a is given twice");
-  EXPECT_EQ(WhyNot("", "a:secret\nb:secret"), "keys:2: the key of b is a's");
-  EXPECT_EQ(WhyNot("secret", "b:secret"), "keys:1: the key of b is default's");
+  EXPECT_EQ(WhyNot("", "a:secret\nb:secret"), "keys:2: a and b have the same key");
+  EXPECT_EQ(WhyNot("secret", "b:secret"), "keys:1: default and b have the same key");
   EXPECT_THAT(WhyNot("", "a b:secret"), Not(HasSubstr("secret")));
 }
 
@@ -70,7 +70,7 @@ TEST_F(KeyFileTest, IsReadWithItsOwnersKeys) {
   ::chmod(path_.c_str(), 0644);
   ::testing::internal::CaptureStderr();
   const auto keys = ApiKeys::Load("one", path_);
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("(mode 0644; 0600 is right)"));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("(mode 0644; set it to 0600)"));
   ASSERT_TRUE(keys.ok()) << keys.status();
   EXPECT_EQ(keys->NameOf("first"), "alice");
   EXPECT_EQ(keys->NameOf("one"), "default");
