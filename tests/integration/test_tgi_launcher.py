@@ -218,4 +218,4 @@ def test_a_router_finds_its_restarted_shard_again(tmp_path):
 def test_a_router_without_sockets_names_the_other_programs_flag():
     router = Process([BIN / "text-generation-router", "--tokenizer-name", DEMO_MODEL], {})
     assert router.wait_exit(30) == 2
-    assert "--master-shard-uds-path must be given: " in router.output()
+    assert "--master-shard-uds-path: must be given. " in router.output()
