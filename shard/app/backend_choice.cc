@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "common/bad_option.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "shard/backend/cpu/cpu_backend.h"
@@ -19,9 +20,9 @@ namespace {
 constexpr std::uint64_t kWeightBytesPerThread = std::uint64_t{2} << 20;
 
 constexpr const char* kNoQuantization =
-    "`quantize` int8 needs backend cpu on a CPU, which quantises weights while it packs them";
+    "--quantize int8 needs backend cpu on a CPU, which quantises weights while it packs them";
 constexpr const char* kNoKvType =
-    "`kv-cache-dtype` must be that of the model with backend reference; backend cpu has others";
+    "--kv-cache-dtype must be that of the model with backend reference; backend cpu has others";
 
 CpuTypes TypesOf(const BackendChoiceOptions& options, const Model& model) {
   return {model.dtype, model.quantization, model.kv_type, options.weight_format};
@@ -91,8 +92,8 @@ absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& 
     if (quantized) return absl::UnimplementedError(kNoQuantization);
     if (other_cells) return absl::UnimplementedError(kNoKvType);
     if (options.weight_format == "auto") return Choice{};
-    return BadValue("cpu-weights", options.weight_format,
-                    "auto with `backend` reference: it is for backend cpu");
+    return BadOption("cpu-weights", options.weight_format,
+                     "auto with --backend reference: it is for backend cpu");
   }
   const absl::Status runs =
       CheckCpuBackend(model.program, TypesOf(options, model), options.block_size);

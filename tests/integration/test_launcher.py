@@ -105,7 +105,7 @@ def test_print_config_says_where_each_value_came_from(tmp_path):
     (["--cpu-weights", "compressed", "--dtype", "float32"], "",
      "none: --cpu-weights compressed: must be auto or plain for a model in float32: compressed needs"),
     (["--cpu-weights", "compressed", "--backend", "reference"], "",
-     "none: `cpu-weights` must be auto with `backend` reference: it is for backend cpu"),
+     "none: --cpu-weights compressed: must be auto with --backend reference: it is for backend cpu"),
     (["--cpu-products", "float", "--dtype", "bfloat16"], "avx2", "cpu/avx2"),  # the former name
     (["--cpu-weights", "int3"], "avx2", "none: --cpu-weights int3: must be auto or plain"),
     (["--backend", "reference"], "", "reference"),
@@ -115,7 +115,7 @@ def test_print_config_says_where_each_value_came_from(tmp_path):
      "none: the cpu backend computes in float32 and bfloat16, not in float16"),
     (["--kv-layout", "padded", "--kv-cache-dtype", "int8"], "avx2", "cpu/avx2/kv-int8"),
     (["--kv-layout", "padded", "--kv-cache-dtype", "int8", "--backend", "reference"], "",
-     "none: `kv-cache-dtype` must be that of the model with backend reference"),
+     "none: --kv-cache-dtype must be that of the model with backend reference"),
     (["--num-shard", "3"], "", "none: --num-shard 3: must be a divisor of the model's 8 attention"),
 ])
 def test_print_config_says_which_backend_runs_and_why(options, isa, backend):
