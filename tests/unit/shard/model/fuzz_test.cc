@@ -170,7 +170,8 @@ void ChangeMember(json::object& root, Random& random) {
       (*list)[index] = value;
     }
   } else if (at->value().is_int64() && random.OneIn(2)) {
-    at->value() = at->value().get_int64() + static_cast<std::int64_t>(random.Below(5)) - 2;
+    const auto number = static_cast<std::uint64_t>(at->value().get_int64());
+    at->value() = static_cast<std::int64_t>(number + random.Below(5) - 2);  // may wrap
   } else {
     at->value() = value;
   }
