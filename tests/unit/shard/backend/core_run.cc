@@ -30,7 +30,9 @@ PlanBounds BoundsOf(const CoreRun::Options& options) {
 
 CoreRun::CoreRun(const Options& options, Backend& backend)
     : core_(options.config),
-      executor_(options.executor, backend, communicator_),
+      send_plan_(options.send_plan),
+      executor_(options.executor, backend,
+                options.communicator != nullptr ? *options.communicator : local_),
       checker_(BoundsOf(options)) {
   Apply(scheduler::GroupUp{GroupId(0), Epoch(1), options.capacity, {}});
 }
@@ -61,6 +63,7 @@ bool CoreRun::ExecuteNext(const OnStep& on_step) {
   plans_.pop_front();
   absl::Status status = checker_.Check(plan);
   if (status.ok()) {
+    if (send_plan_) send_plan_(plan);
     auto result = executor_.Execute(plan);
     status = result.ok() ? checker_.Observe(plan, *result) : result.status();
     if (status.ok()) {
@@ -82,6 +85,7 @@ void CoreRun::Apply(What what) {
   for (std::size_t i = 0; i < out_.plans.size(); ++i) {
     plans_.emplace_back(out_.plans[i].plan, out_.steps[i]);
     ++counts_.steps;
+    counts_.drafted += out_.steps[i].decode_rows > out_.steps[i].sequences ? 1 : 0;
     const std::uint32_t rows = out_.steps[i].decode_rows + out_.steps[i].prefill_tokens;
     counts_.most_rows = std::max(counts_.most_rows, rows);
   }

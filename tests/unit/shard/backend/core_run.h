@@ -34,6 +34,7 @@ struct RunCounts {
   std::uint32_t preempted = 0;  // sequences
   std::uint32_t most_rows = 0;  // of a step
   std::uint64_t cached_tokens = 0;
+  std::uint32_t drafted = 0;       // steps with rows of drafts
   std::uint32_t longer_gains = 0;  // decodes that gave more than one token
 };
 
@@ -43,6 +44,10 @@ class CoreRun {
     scheduler::Config config;
     GroupCapacity capacity;
     ExecutorOptions executor;
+    // Of rank 0 with several ranks; outlives the run. Null: one rank.
+    Communicator* communicator = nullptr;
+    // Called before a plan is executed, to give it to the other ranks.
+    std::function<void(const StepPlan&)> send_plan;
   };
   using OnStep =
       std::function<void(const StepPlan&, const scheduler::StepInfo&, const StepResult&)>;
@@ -70,7 +75,8 @@ class CoreRun {
   bool ExecuteNext(const OnStep& on_step);
 
   scheduler::Scheduler core_;
-  LocalCommunicator communicator_;
+  LocalCommunicator local_;
+  const std::function<void(const StepPlan&)> send_plan_;
   ModelExecutor executor_;
   PlanChecker checker_;
   scheduler::Outputs out_;

@@ -1,15 +1,11 @@
 // Every model type and variant against HF transformers: the goldens of tests/data/goldens/models
 // and the checkpoints that the build makes of them. Prints one line per variant and backend.
-// PENSTOCK_MODEL_ORACLE: a folder with goldens/ and checkpoints/ of another seed
-// (`make oracle ARGS="--seed N --out FOLDER"`).
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/value_to.hpp>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <mutex>
@@ -19,41 +15,16 @@
 #include <vector>
 
 #include "shard/model/architectures/architectures.h"
+#include "tests/unit/shard/backend/model_checkpoints.h"
 #include "tests/unit/shard/backend/model_runner.h"
-#include "tests/unit/support/paths.h"
 
 namespace penstock::shard {
 namespace {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 constexpr std::size_t kWhole = 128;
 constexpr std::size_t kChunk = 7;
-
-std::string GoldenFolder() {
-  const char* other = std::getenv("PENSTOCK_MODEL_ORACLE");
-  if (other != nullptr) return std::string(other) + "/goldens";
-  return testing_support::SourcePath("tests/data/goldens/models");
-}
-
-// The build writes the checkpoints beside the test programs.
-std::string CheckpointFolder() {
-  const char* other = std::getenv("PENSTOCK_MODEL_ORACLE");
-  if (other != nullptr) return std::string(other) + "/checkpoints";
-  return (fs::read_symlink("/proc/self/exe").parent_path() / "model_checkpoints").string();
-}
-
-// TYPE-VARIANT of each golden.
-std::vector<std::string> GoldenNames() {
-  std::vector<std::string> names;
-  std::error_code ec;
-  for (const auto& entry : fs::directory_iterator(GoldenFolder(), ec)) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 json::value ReadJson(const std::string& path) {
   std::ifstream file(path);

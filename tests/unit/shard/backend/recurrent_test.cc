@@ -3,19 +3,17 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "common/status.h"
+#include "tests/unit/shard/backend/model_checkpoints.h"
 #include "tests/unit/shard/backend/model_runner.h"
 
 namespace penstock::shard {
 namespace {
-
-namespace fs = std::filesystem;
 
 using testing::HasSubstr;
 using Logits = std::vector<float>;
@@ -34,8 +32,7 @@ class Recurrent : public testing::TestWithParam<std::tuple<Runs, std::string>> {
   std::unique_ptr<ModelRunner> Open(std::uint32_t threads = 1) {
     RunnerOptions options;
     options.backend = std::get<0>(GetParam());
-    options.folder = fs::read_symlink("/proc/self/exe").parent_path() / "model_checkpoints" /
-                     std::get<1>(GetParam());
+    options.folder = CheckpointFolder() + "/" + std::get<1>(GetParam());
     options.dtype = DType::kFloat32;
     options.cpu_threads = threads;
     options.max_sequence_length = 128;
