@@ -1,8 +1,8 @@
 // The output of a request has the same bits alone and under load, for every model type and variant
 // of the goldens: in a batch with others, after a prefix hit, preempted and resumed, with prefill
-// chunks of any size, as a verified draft, on any number of threads, and in padded KV rows. Two
-// ranks give the same bits in all these ways too, and the token ids of one rank. The requests run
-// through the real core, the executor and the cpu backend.
+// chunks of any size, after verified drafts, beside a contrastive search, on any number of threads,
+// and in padded KV rows. Two ranks have the same bits alone and under load too, and the token ids
+// of one rank. The requests run through the real core, the executor and the cpu backend.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,11 +15,11 @@
 #include <optional>
 #include <random>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "shard/backend/cpu/cpu_backend.h"
+#include "shard/model/features.h"
 #include "shard/model/model.h"
 #include "tests/unit/shard/backend/core_run.h"
 #include "tests/unit/shard/backend/model_checkpoints.h"
@@ -37,23 +37,8 @@ constexpr std::uint32_t kLongest = 128;  // longer than every window and chunk o
 constexpr std::uint32_t kBlockSize = 16;
 constexpr std::uint32_t kRoomyPool = kSlots * kLongest / kBlockSize;
 constexpr std::uint32_t kCells = 8 * kLongest;
+constexpr std::uint32_t kCandidates = 4;
 constexpr std::uint32_t kRequests = 16;
-
-// Where a model cannot do what the others can. docs/models.md shows the same.
-struct Exceptions {
-  bool prefixes = false;  // no prefix cache
-  bool drafts = false;    // no speculation
-  bool padded = false;    // no padded KV layout
-  std::string reason;
-};
-
-Exceptions ExceptionsOf(const Model& model) {
-  if (model.program.states.empty()) return {};
-  return {.prefixes = true,
-          .drafts = true,
-          .padded = true,
-          .reason = "a recurrent layer keeps one state, that of the end of a text"};
-}
 
 struct Load {
   const char* name;
@@ -77,8 +62,8 @@ constexpr Load kLoadOfTwoRanks = {
     .name = "chunks of 7, preempted, 2 ranks", .chunk = 7, .tight = true, .together = kRequests};
 
 // Prompts of a few tokens to most of the context. A third of them share a prefix, and a third
-// repeat themselves, so that drafts are right.
-std::vector<Arrival> Requests(std::uint32_t vocabulary, std::uint32_t longest) {
+// repeat themselves, so that drafts are right. Greedy, sampled, and a contrastive search.
+std::vector<Arrival> Requests(std::uint32_t vocabulary, std::uint32_t longest, bool contrastive) {
   std::mt19937 random(11);
   const auto tokens = [&](std::uint32_t count) {
     std::vector<TokenId> made(count);
@@ -108,6 +93,10 @@ std::vector<Arrival> Requests(std::uint32_t vocabulary, std::uint32_t longest) {
     arrival.logprobs.prompt_logprobs = i % 7 == 2;
     arrival.sampling.seed = i;
     arrival.sampling.do_sample = i % 5 == 4;
+    if (contrastive && i % 5 == 3) {
+      arrival.sampling.penalty_alpha = 0.6f;
+      arrival.sampling.top_k = 4;
+    }
     requests.push_back(std::move(arrival));
   }
   return requests;
@@ -149,7 +138,6 @@ struct Types {
   Quantization quantization = Quantization::kNone;
   KvType kv = KvType::kAuto;
 };
-void PrintTo(const Types& types, std::ostream* out) { *out << types.name; }
 
 // Each run has a new cache and its own threads.
 class Server {
@@ -167,10 +155,12 @@ class Server {
   const Model* model() const { return model_.has_value() ? &*model_ : nullptr; }
   const RunCounts& counts() const { return counts_; }
 
+  // The exceptions. docs/models.md has the same.
+  bool Has(Feature feature) const { return WhyNot(feature, model_->program).empty(); }
   // No text of the checkpoint may be longer.
   std::uint32_t Longest() const { return std::min(kLongest, model_->spec.max_position); }
   std::vector<Arrival> Requests() const {
-    return shard::Requests(model_->spec.vocabulary, Longest());
+    return shard::Requests(model_->spec.vocabulary, Longest(), Has(Feature::kContrastiveSearch));
   }
 
   // One request at a time, whole prompts, one thread, nothing cached.
@@ -219,16 +209,16 @@ class Server {
     options.capacity.slots = kSlots;
     options.capacity.max_sequence_length = Longest();
     options.capacity.max_step_tokens = kStepTokens;
+    options.capacity.max_candidates = Has(Feature::kContrastiveSearch) ? kCandidates : 0;
     return options;
   }
 
   CoreRun::Options OptionsOf(const Load& load) const {
-    const Exceptions exceptions = ExceptionsOf(*model_);
     CoreRun::Options options = Base(load);
     options.config.max_batch_prefill_tokens = load.chunk;
-    options.config.prefix_caching = !exceptions.prefixes;
+    options.config.prefix_caching = Has(Feature::kPrefixCache);
     if (load.tight) options.config.admission = AdmissionMode::kOptimistic;
-    options.config.max_decode_rows = 1 + load.drafts;
+    options.config.max_decode_rows = 1 + (Has(Feature::kSpeculation) ? load.drafts : 0);
     if (load.padded) {
       options.config.split = scheduler::SplitObjective::kSparsity;
       options.config.max_sparsity_ppm = 20'000;
@@ -236,6 +226,15 @@ class Server {
       options.capacity.cells = kCells;
     }
     return options;
+  }
+
+  BackendLimits Limits() const {
+    BackendLimits limits;
+    limits.max_step_tokens = kStepTokens;
+    limits.max_sequence_length = Longest();
+    limits.max_candidate_rows = Has(Feature::kContrastiveSearch) ? kSlots * kCandidates : 0;
+    limits.max_sequences = kSlots;
+    return limits;
   }
 
   std::unique_ptr<Backend> Make(const Model& model, const Load& load, std::uint32_t blocks,
@@ -249,7 +248,7 @@ class Server {
     auto backend = MakeCpuBackend(std::move(made));
     EXPECT_TRUE(backend.ok()) << backend.status();
     if (!backend.ok()) return nullptr;
-    EXPECT_TRUE((*backend)->Prepare({kStepTokens, Longest(), 64, 0, kSlots}, communicator).ok());
+    EXPECT_TRUE((*backend)->Prepare(Limits(), communicator).ok());
     EXPECT_TRUE((*backend)->SetCells(load.padded ? kCells : 0, kSlots).ok());
     EXPECT_TRUE((*backend)->AllocateCache(blocks).ok());
     return *std::move(backend);
@@ -307,8 +306,28 @@ std::vector<std::uint64_t> Differing(const Answers& a, const Answers& b) {
   return differing;
 }
 
-// Type and variant of the checkpoint, and what the backend computes in.
-class ModelBits : public testing::TestWithParam<std::tuple<std::string, Types>> {};
+// The checkpoint, and what the backend computes in.
+struct Case {
+  std::string name;
+  Types types;
+};
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name << " " << test.types.name; }
+
+// All variants in float32, and the first of each type in what is usual and in the smallest types.
+std::vector<Case> Cases() {
+  std::vector<Case> cases;
+  std::string type;
+  for (const std::string& name : GoldenNames()) {
+    cases.push_back({name, {"float32"}});
+    const std::string previous = std::exchange(type, name.substr(0, name.find('-')));
+    if (type == previous) continue;
+    cases.push_back({name, {"bfloat16", DType::kBFloat16}});
+    cases.push_back({name, {"int8", DType::kBFloat16, Quantization::kInt8, KvType::kInt8}});
+  }
+  return cases;
+}
+
+class ModelBits : public testing::TestWithParam<Case> {};
 
 // What happened in some runs.
 struct Happened {
@@ -324,15 +343,13 @@ struct Happened {
 };
 
 TEST_P(ModelBits, AreTheSameAloneAndUnderLoad) {
-  Server server(std::get<0>(GetParam()), std::get<1>(GetParam()));
+  Server server(GetParam().name, GetParam().types);
   if (server.model() == nullptr) GTEST_SKIP() << "not served yet";
-  const Exceptions exceptions = ExceptionsOf(*server.model());
   const Answers alone = server.Alone();
   ASSERT_EQ(alone.size(), kRequests);
   Happened happened;
-  for (Load load : kLoads) {
-    if (exceptions.drafts) load.drafts = 0;
-    if (exceptions.padded && load.padded) continue;
+  for (const Load& load : kLoads) {
+    if (load.padded && !server.Has(Feature::kPaddedLayout)) continue;
     EXPECT_EQ(Differing(alone, server.Under(load)), std::vector<std::uint64_t>()) << load.name;
     happened.Add(server.counts());
   }
@@ -340,8 +357,8 @@ TEST_P(ModelBits, AreTheSameAloneAndUnderLoad) {
   EXPECT_GT(happened.chunked, kRequests);
   EXPECT_GT(happened.preempted, 2u);
   EXPECT_GT(happened.most_rows, 60u);
-  EXPECT_EQ(happened.cached_tokens > 0, !exceptions.prefixes) << exceptions.reason;
-  EXPECT_EQ(happened.drafted > 0, !exceptions.drafts) << exceptions.reason;
+  EXPECT_EQ(happened.cached_tokens > 0, server.Has(Feature::kPrefixCache));
+  EXPECT_EQ(happened.drafted > 0, server.Has(Feature::kSpeculation));
 }
 
 // With one rank the best two tokens of a step may be this near, so that two ranks choose the other.
@@ -370,7 +387,7 @@ TEST_P(ModelBits, OfTwoRanksAreTheSameAloneAndUnderLoad) {
   const Answers loaded = server.UnderOnTwoRanks(kLoadOfTwoRanks);
   EXPECT_EQ(Differing(two, loaded), std::vector<std::uint64_t>());
   EXPECT_GT(server.counts().preempted, 0u);
-  if (types.dtype != DType::kFloat32) return;  // ranks round their sums to bfloat16
+  if (types.dtype != DType::kFloat32) return;  // the ranks round their sums to bfloat16
   const Answers one = server.Alone();
   for (const Arrival& arrival : server.Requests()) {
     SCOPED_TRACE(arrival.request.value());
@@ -379,15 +396,11 @@ TEST_P(ModelBits, OfTwoRanksAreTheSameAloneAndUnderLoad) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ModelBits,
-                         testing::Combine(testing::ValuesIn(GoldenNames()),
-                                          testing::Values(Types{"float32"},
-                                                          Types{"bfloat16", DType::kBFloat16})),
-                         [](const auto& info) {
-                           std::string name = std::get<0>(info.param);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name + "_" + std::get<1>(info.param).name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Models, ModelBits, testing::ValuesIn(Cases()), [](const auto& info) {
+  std::string name = info.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name + "_" + info.param.types.name;
+});
 
 }  // namespace
 }  // namespace penstock::shard
