@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Whether the child chose one of common/exit_codes.h. Any other end does not name a cause.
+// Whether the child chose one of common/exit_codes.h. Other exits do not reveal the cause.
 bool HasOwnExitCode(const ExitStatus& exit) {
   return !exit.by_signal && exit.code >= kExitUsage && exit.code <= kExitAddress;
 }

@@ -64,8 +64,8 @@ class Dialect {
   // that could not be read.
   virtual bool Owns(std::string_view) const { return false; }
 
-  // May change a refusal that no handler made. It is called on the server's default dialect, for
-  // the refusals of all dialects.
+  // May change an error that arose outside a handler. It is called on the server's default dialect,
+  // for the refusals of all dialects.
   virtual HttpResponse Reword(HttpResponse response) const { return response; }
 
   // Whether answers name the unknown keys of their request in a header. It is called on the

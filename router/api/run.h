@@ -27,7 +27,7 @@ class AnswerWriter {
   virtual void Start(std::size_t, const GenerationStart&) {}
   virtual void Token(std::size_t, GenerationToken) {}
   virtual void End(std::size_t candidate, GenerationEnd end) = 0;
-  // Called after each batch of events. False: the client takes no more.
+  // Called after each batch of events. Returns false if the client accepts no more.
   virtual bool Flush() { return true; }
   virtual void AllEnded(Time ended) = 0;
   virtual void Failed(const ApiError& error) = 0;

@@ -23,7 +23,7 @@ std::shared_ptr<Exchange> MakeExchange(std::shared_ptr<ExchangeState> state) {
 }
 
 ExchangeState::ExchangeState(std::size_t max_behind, std::function<void()> wake)
-    : max_behind_(max_behind), wake_(std::move(wake)) {}
+    : max_unsent_(max_behind), wake_(std::move(wake)) {}
 
 void ExchangeState::WakeLocked() {
   if (woken_ || !wake_) return;
@@ -63,7 +63,7 @@ bool ExchangeState::Write(std::string_view events) {
   if (!streaming_ || finished_ || overflow_ || IsDead(closed_)) return false;
   if (events.empty()) return true;
   if (direct_ && SendDirect(events)) return true;
-  if (Behind() + events.size() > max_behind_) {
+  if (UnsentBytes() + events.size() > max_unsent_) {
     overflow_ = output_.overflow = true;
     WakeLocked();
     return false;
@@ -96,7 +96,7 @@ bool ExchangeState::SendDirect(std::string_view events) {
   return true;
 }
 
-std::size_t ExchangeState::Behind() const {
+std::size_t ExchangeState::UnsentBytes() const {
   return in_flight_ + output_.framed.size() + output_.events.size();
 }
 
@@ -144,7 +144,7 @@ void ExchangeState::WakeSeen() {
 
 ExchangeState::Output ExchangeState::Take() {
   const std::lock_guard lock(mutex_);
-  in_flight_ = Behind();
+  in_flight_ = UnsentBytes();
   Output taken = std::exchange(output_, Output{});
   taken.overflow = overflow_;
   direct_ = socket_ >= 0 && in_flight_ == 0 && !taken.finished && !overflow_;

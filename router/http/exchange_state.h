@@ -77,9 +77,9 @@ class ExchangeState final : public Exchange {
   void WakeLocked();
   void SetHead(HttpResponse head);
   bool SendDirect(std::string_view events);
-  std::size_t Behind() const;
+  std::size_t UnsentBytes() const;
 
-  const std::size_t max_behind_;
+  const std::size_t max_unsent_;
   std::mutex mutex_;
   std::function<void()> wake_;
   bool woken_ = false;

@@ -62,7 +62,7 @@ std::variant<Prompt, GenerationError> PromptBuilder::Build(const GenerationReque
   Outcome outcome;
   if (const auto* text = std::get_if<std::string>(&request.prompt)) {
     outcome = request.cached_prompt.empty() ? FromText(*text, request)
-                                            : BehindCachedPrompt(*text, request);
+                                            : AfterCachedPrompt(*text, request);
   } else if (const auto* ids = std::get_if<std::vector<TokenId>>(&request.prompt)) {
     outcome = FromIds(*ids);
   } else {
@@ -89,8 +89,8 @@ PromptBuilder::Outcome PromptBuilder::FromText(std::string_view text,
 // Tokenizes cached prompt and text as one text, with one BOS, so that the output does not depend on
 // the cache. Pins the leading tokens that do not depend on the text after them
 // (docs/decisions/0016).
-PromptBuilder::Outcome PromptBuilder::BehindCachedPrompt(const std::string& text,
-                                                         const GenerationRequest& request) const {
+PromptBuilder::Outcome PromptBuilder::AfterCachedPrompt(const std::string& text,
+                                                        const GenerationRequest& request) const {
   Outcome outcome = FromText(request.cached_prompt + text, request);
   auto* prompt = std::get_if<Prompt>(&outcome);
   if (prompt == nullptr) return outcome;

@@ -60,7 +60,7 @@ class PromptBuilder {
   using Outcome = std::variant<Prompt, GenerationError>;
 
   Outcome FromText(std::string_view text, const GenerationRequest& request) const;
-  Outcome BehindCachedPrompt(const std::string& text, const GenerationRequest& request) const;
+  Outcome AfterCachedPrompt(const std::string& text, const GenerationRequest& request) const;
   Outcome FromIds(std::span<const TokenId> ids) const;
   Outcome FromChat(const ChatInput& chat, const GenerationRequest& request) const;
   GenerationError TooLong(std::uint32_t tokens, std::string_view given) const;

@@ -27,7 +27,7 @@ struct Fit {
 
 Row MakeRow(const StepTimeSample& sample) {
   StepShape step;
-  // Without decode rows the context is that of the chunk.
+  // A step without decode rows has the context length of its chunk.
   const bool decodes = sample.decode_rows > 0;
   if (sample.prefill_tokens > 0) {
     step.AddChunk(decodes ? 0 : sample.context_tokens, sample.prefill_tokens);

@@ -190,7 +190,8 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
     return !ending_ || half_closed_;
   }
 
-  // Any thread. The first reason to end counts. After a half-close the queued plans still run.
+  // Any thread. Only the first reason to end is reported. After a half-close the queued plans still
+  // run.
   void PostClose(const absl::Status& status) {
     {
       std::lock_guard lock(mutex_);

@@ -53,7 +53,7 @@ def wait_ready(process):
 
 
 def children(process):
-    """Pids of the scripts, by what they print of themselves."""
+    """Pids of the scripts, as they print them."""
     found = {}
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         try:

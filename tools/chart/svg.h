@@ -19,7 +19,7 @@ inline constexpr std::string_view kWaiting = "waiting";
 // The colour of a batching mode: the same in every picture. Takes effective-batching's names
 // (nobatch, static, static-window, dynamic) and those of --batching (none, continuous).
 std::string_view ModeColour(std::string_view mode);
-// Colours of curves that are no modes.
+// Colours of curves that stand for no batching mode.
 std::string_view SeriesColour(std::size_t index);
 
 std::string SvgBegin(double width, double height);  // ends with "</svg>\n"

@@ -23,7 +23,7 @@ struct EchoScript {
   std::uint32_t slow_ms = 0;
 };
 
-// Reads the request that the router shows in the start's trace id. Without it there are no
+// Decodes the request that the router put into the trace id. Without it there are no
 // directives. Texts that cannot be encoded give no output.
 EchoScript ReadEchoScript(const SequenceStart& start, const text::Tokenizer& tokenizer);
 

@@ -57,7 +57,7 @@ class Bench {
   absl::Status Begin(bool first);
   // Ways to decode, in seconds per step. Here the device selects every token, `depth` steps are in
   // flight, and each step reads its tokens on the device.
-  absl::StatusOr<double> Picked(std::uint32_t in_flight);
+  absl::StatusOr<double> TimeOfSampledSteps(std::uint32_t in_flight);
   absl::StatusOr<double> WithLogitsToHost();
   // The same graphs one after the other, without reading a token.
   absl::StatusOr<double> OnDevice();
@@ -114,7 +114,7 @@ absl::Status Bench::Begin(bool first) {
   return picker_->BeginStep({tokens_, segments_, logit_rows_}, newest_, requests_, nullptr);
 }
 
-absl::StatusOr<double> Bench::Picked(std::uint32_t in_flight) {
+absl::StatusOr<double> Bench::TimeOfSampledSteps(std::uint32_t in_flight) {
   requests_.clear();
   for (std::size_t row = 0; row < logit_rows_.size(); ++row) {
     requests_.push_back({.params = greedy_, .logprobs = no_logprobs_});
@@ -161,12 +161,12 @@ double Bench::BytesOfDecode(std::uint32_t rows) const {
 absl::Status Bench::Decode(std::uint32_t rows, double read_bandwidth) {
   Use(rows, 1, kContext);
   PENSTOCK_RETURN_IF_ERROR(Step(true));
-  PENSTOCK_RETURN_IF_ERROR(Picked(kMaxStepsInFlight).status());
+  PENSTOCK_RETURN_IF_ERROR(TimeOfSampledSteps(kMaxStepsInFlight).status());
   const int allocations = gpu_.allocations();
   const int syncs = gpu_.syncs();
-  PENSTOCK_ASSIGN_OR_RETURN(const double step, Picked(kMaxStepsInFlight));
+  PENSTOCK_ASSIGN_OR_RETURN(const double step, TimeOfSampledSteps(kMaxStepsInFlight));
   const int syncs_ahead = gpu_.syncs() - syncs;
-  PENSTOCK_ASSIGN_OR_RETURN(const double waiting, Picked(1));
+  PENSTOCK_ASSIGN_OR_RETURN(const double waiting, TimeOfSampledSteps(1));
   PENSTOCK_ASSIGN_OR_RETURN(const double logits, WithLogitsToHost());
   PENSTOCK_ASSIGN_OR_RETURN(const double device, OnDevice());
   const double bandwidth = BytesOfDecode(rows) / step;
@@ -183,9 +183,9 @@ absl::Status Bench::Decode(std::uint32_t rows, double read_bandwidth) {
 
 absl::Status Bench::GapsBetweenSteps(std::uint32_t rows) {
   Use(rows, 1, kContext);
-  PENSTOCK_RETURN_IF_ERROR(Picked(kMaxStepsInFlight).status());
+  PENSTOCK_RETURN_IF_ERROR(TimeOfSampledSteps(kMaxStepsInFlight).status());
   PENSTOCK_RETURN_IF_ERROR(gpu_.Begin(kSteps));
-  PENSTOCK_RETURN_IF_ERROR(Picked(kMaxStepsInFlight).status());
+  PENSTOCK_RETURN_IF_ERROR(TimeOfSampledSteps(kMaxStepsInFlight).status());
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<double> gaps, gpu_.Gaps());
   if (gaps.empty()) return absl::InternalError("the steps ran without graphs");
   std::printf(

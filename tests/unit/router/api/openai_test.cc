@@ -467,7 +467,7 @@ TEST_F(OpenAiTest, ModelsByNameAndByList) {
 }
 
 // OpenAI's code tells the causes of a 503 apart.
-TEST_F(OpenAiTest, ACodeNamesALackOfShardsAndADrainThatBegins) {
+TEST_F(OpenAiTest, ACodeNamesMissingShardsAndABeginningDrain) {
   FailWith({ErrorKind::kUnavailable, "shard 0 was lost", "", {}});
   for (const auto& [path, body] :
        {std::pair("/v1/completions", R"({"prompt":"a"})"),
@@ -482,7 +482,7 @@ TEST_F(OpenAiTest, ACodeNamesALackOfShardsAndADrainThatBegins) {
               HasSubstr(R"("code":"server_draining")"));
 }
 
-TEST_F(OpenAiTest, BodiesThatAreTooLargeTogetherAreNoLackOfShards) {
+TEST_F(OpenAiTest, AFullBodyStoreIsNotReportedAsMissingShards) {
   http_.body_memory = 10;
   const RawResponse response = Post("/v1/completions", R"({"prompt":"a"})");
   EXPECT_EQ(response.status, 503);

@@ -320,7 +320,7 @@ TEST_F(ServerTest, StopLetsTheAnswerInProgressEndAndClosesIdleConnections) {
   EXPECT_FALSE(RawClient(port_).connected());
 }
 
-TEST_F(ServerTest, BehindTheDrainTimeTheApplicationIsToldAndMayEndTheAnswer) {
+TEST_F(ServerTest, AfterTheDrainTimeTheApplicationMayEndTheAnswer) {
   Start();
   RawClient client(port_);
   client.Send(Post("/hold", "x"));

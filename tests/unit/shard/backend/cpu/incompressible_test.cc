@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
 
-// Its matrices are of whole groups.
+// Each matrix has a whole number of groups.
 constexpr Shape kEven = {.name = "even",
                          .hidden = 256,
                          .layers = 2,
