@@ -99,7 +99,7 @@ TEST(CachePlan, HoldsAStateForEachSequence) {
   EXPECT_EQ(plan.Describe(*pool), "5 blocks of 16 tokens, 3 states of 4.0 KiB, 22.0 KiB");
   EXPECT_THAT(Message(plan.Fit(3 * kState, limits).status()),
               HasSubstr("one block of 2.0 KiB, and 12.0 KiB for the states of 3 sequences "
-                        "(`max-batch-size` bounds them). Given: 12.0 KiB"));
+                        "(--max-batch-size bounds them)"));
 }
 
 TEST(DescribeMemoryPlan, NamesTheStatesOfASequence) {

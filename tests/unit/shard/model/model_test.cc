@@ -145,16 +145,17 @@ TEST_F(BrokenModel, SaysWhyAWorldSizeDoesNotFit) {
   ModelSpec spec = Open()->spec;
   spec.heads = spec.kv_heads = 12;
   spec.intermediate = 128;
-  EXPECT_THAT(Message(MakeRankShare(spec, 0, 3).status()),
-              HasSubstr("128 FFN columns: 1, 2 or 4. Given: 3"));
+  EXPECT_THAT(
+      Message(MakeRankShare(spec, 0, 3).status()),
+      HasSubstr("--num-shard 3: must be a divisor of the model's 128 FFN columns: 1, 2 or 4"));
   spec.intermediate = 240;
   spec.expert_intermediate = 128;
   EXPECT_THAT(Message(MakeRankShare(spec, 0, 3).status()),
-              HasSubstr("128 columns of an expert: 1, 2 or 4. Given: 3"));
+              HasSubstr("128 columns of an expert: 1, 2 or 4"));
   spec.expert_intermediate = 0;
   spec.kv_heads = 4;
   EXPECT_THAT(Message(MakeRankShare(spec, 0, 6).status()),
-              HasSubstr("a multiple of the model's 4 K/V heads: 1, 2, 4 or 12. Given: 6"));
+              HasSubstr("a multiple of the model's 4 K/V heads: 1, 2, 4 or 12"));
 }
 
 TEST_F(BrokenModel, SaysWhichFileIsMissing) {
