@@ -38,7 +38,7 @@ constexpr std::uint32_t kBlockSize = 16;
 constexpr std::uint32_t kRoomyPool = kSlots * kLongest / kBlockSize;
 constexpr std::uint32_t kCells = 8 * kLongest;
 constexpr std::uint32_t kCandidates = 4;
-constexpr std::uint32_t kRequests = 16;
+constexpr std::uint32_t kRequests = 8;
 
 struct Load {
   const char* name;
@@ -310,19 +310,21 @@ std::vector<std::uint64_t> Differing(const Answers& a, const Answers& b) {
 struct Case {
   std::string name;
   Types types;
+  bool first = false;  // variant of its type
 };
 void PrintTo(const Case& test, std::ostream* out) { *out << test.name << " " << test.types.name; }
 
-// All variants in float32, and the first of each type in what is usual and in the smallest types.
+// All variants in float32, and the first of each type also in bfloat16 and int8.
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   std::string type;
   for (const std::string& name : GoldenNames()) {
-    cases.push_back({name, {"float32"}});
     const std::string previous = std::exchange(type, name.substr(0, name.find('-')));
-    if (type == previous) continue;
-    cases.push_back({name, {"bfloat16", DType::kBFloat16}});
-    cases.push_back({name, {"int8", DType::kBFloat16, Quantization::kInt8, KvType::kInt8}});
+    const bool first = type != previous;
+    cases.push_back({name, {"float32"}, first});
+    if (!first) continue;
+    cases.push_back({name, {"bfloat16", DType::kBFloat16}, first});
+    cases.push_back({name, {"int8", DType::kBFloat16, Quantization::kInt8, KvType::kInt8}, first});
   }
   return cases;
 }
@@ -355,7 +357,7 @@ TEST_P(ModelBits, AreTheSameAloneAndUnderLoad) {
   }
   // The loads were what they are meant to be.
   EXPECT_GT(happened.chunked, kRequests);
-  EXPECT_GT(happened.preempted, 2u);
+  EXPECT_GT(happened.preempted, 0u);
   EXPECT_GT(happened.most_rows, 60u);
   EXPECT_EQ(happened.cached_tokens > 0, server.Has(Feature::kPrefixCache));
   EXPECT_EQ(happened.drafted > 0, server.Has(Feature::kSpeculation));
@@ -379,7 +381,8 @@ void ExpectTheSameIds(const Answer& one, const Answer& two) {
 }
 
 TEST_P(ModelBits, OfTwoRanksAreTheSameAloneAndUnderLoad) {
-  const auto& [name, types] = GetParam();
+  const auto& [name, types, first] = GetParam();
+  if (!first) GTEST_SKIP() << "the first variant of each type shows it";
   Server server(name, types);
   if (server.model() == nullptr) GTEST_SKIP() << "not served yet";
   const Answers two = server.AloneOnTwoRanks();
