@@ -147,7 +147,7 @@ def test_priority_is_first_and_a_bad_hint_is_reported(simulated):
 
     def ask(name, priority):
         server.request("POST", "/generate", {
-            "inputs": "Hello", "parameters": {"max_new_tokens": 3}},
+            "inputs": "Hello", "parameters": {"max_new_tokens": 40}},
             {"X-Request-Id": name, "X-Penstock-Priority": priority})
         order.append(name)
 
