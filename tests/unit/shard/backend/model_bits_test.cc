@@ -171,7 +171,9 @@ class Server {
     return Run(options, {}, *model_, nullptr, [] { return 1u; });
   }
 
-  Answers Under(const Load& load) { return Run(OptionsOf(load), load, *model_, nullptr, Some(load)); }
+  Answers Under(const Load& load) {
+    return Run(OptionsOf(load), load, *model_, nullptr, Some(load));
+  }
 
   // The same on the ranks of a group; these are the answers of rank 0.
   Answers AloneOnTwoRanks() {
