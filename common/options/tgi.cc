@@ -51,7 +51,9 @@ constexpr TgiFlag kFlags[] = {
     {"otlp-endpoint"},
     {"otlp-service-name"},
     {"cors-allow-origin"},
-    {"api-key", "Not visible in the list of processes; several keys: `--api-keys-file`."},
+    {"api-key",
+     "The launcher's line in the list of processes shows it: prefer `API_KEY`, or "
+     "`--api-keys-file` for several keys."},
     {"watermark-gamma", "", kLauncher},
     {"watermark-delta", "", kLauncher},
     {"ngrok"},
