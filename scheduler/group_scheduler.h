@@ -90,6 +90,8 @@ class GroupScheduler {
 
  private:
   std::uint32_t MaxRows(std::uint32_t step_tokens) const;
+  // Moves the window to the next row and draws blocks for `positions` positions.
+  void Grow(Sequence& sequence, std::uint64_t positions);
   void AddDecode(Sequence& sequence, Time now, Outputs& out);
   void AddChunk(Sequence& sequence, Time now, Outputs& out);
   StepInfo DescribeStep(std::uint32_t waiting, Duration predicted);

@@ -39,6 +39,11 @@ BlockCounts BlocksOf(const scheduler::Snapshot& snapshot) {
           snapshot.blocks_retiring};
 }
 
+BlockCounts WindowBlocksOf(const scheduler::Snapshot& snapshot) {
+  return {snapshot.window_blocks_free, snapshot.window_blocks_used, snapshot.window_blocks_cached,
+          snapshot.window_blocks_retiring};
+}
+
 bool IsDue(std::optional<Time> time) { return time && *time <= SteadyNow(); }
 
 }  // namespace
@@ -307,6 +312,7 @@ void CoreLoop::ShowGauges() {
     metrics_.scheduler().SetWaitingFor(BudgetName(static_cast<Budget>(i)), all.waiting_for[i]);
   }
   metrics_.scheduler().SetBlocks(BlocksOf(all));
+  metrics_.scheduler().SetWindowBlocks(WindowBlocksOf(all));
 }
 
 void CoreLoop::CountDecisions() {

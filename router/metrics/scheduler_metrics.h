@@ -42,6 +42,7 @@ class SchedulerMetrics {
     if (tgi_) tgi_->ReservedBlocks(blocks.used + blocks.retiring);
     blocks_.Show(blocks);
   }
+  void SetWindowBlocks(const BlockCounts& blocks) { window_blocks_.Show(blocks); }
   // Of the admissions and block allocations of one plan.
   void PrefixCache(std::uint64_t looked_up_tokens, std::uint64_t hit_tokens,
                    std::uint64_t evicted_blocks) {
@@ -66,6 +67,10 @@ class SchedulerMetrics {
       "penstock_preemptions_total", "Running requests that were preempted, to be computed again.");
   BlockGauges blocks_{
       make_.Gauges("penstock_kv_blocks", "KV cache blocks by state; the states sum to the pool.")};
+  BlockGauges window_blocks_{
+      make_.Gauges("penstock_kv_window_blocks",
+                   "KV cache blocks of the layers with a sliding window, by state; they have a "
+                   "pool of their own if other layers have none.")};
   Counter& prefix_looked_up_ = make_.OneCounter(
       "penstock_prefix_cache_lookup_tokens_total",
       "Prompt tokens of admitted requests that were looked up in the prefix cache.");

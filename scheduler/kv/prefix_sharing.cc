@@ -62,9 +62,30 @@ void PrefixSharing::Enter(Sequence& sequence, StepId step) {
   BlockCache& cache = table_.cache();
   const std::uint32_t size = cache.block_size();
   while (sequence.blocks.MayEnter(cache, sequence.KnownLength())) {
-    sequence.CopyTokens(std::size_t{sequence.blocks.entered()} * size, size, scratch_);
-    sequence.blocks.Enter(cache, sequence.request.tenant, scratch_, step);
+    const std::uint32_t block = sequence.blocks.entered();
+    sequence.CopyTokens(std::size_t{block} * size, size, scratch_);
+    const auto node = sequence.blocks.Enter(cache, sequence.request.tenant, scratch_, step);
+    Attach(sequence, node, block, step);
   }
+  if (cache.window_tokens() > 0) Follow(sequence, step);
+}
+
+// The sequence computes tokens that are in the index, because blocks of its window were missing.
+void PrefixSharing::Follow(Sequence& sequence, StepId step) {
+  BlockCache& cache = table_.cache();
+  const std::uint32_t size = cache.block_size();
+  const std::uint32_t known = sequence.KnownLength();
+  while (sequence.blocks.MayFollow(cache, known)) {
+    const std::uint32_t block = sequence.blocks.followed();
+    sequence.CopyTokens(std::size_t{block} * size, size, scratch_);
+    Attach(sequence, sequence.blocks.Follow(cache, scratch_), block, step);
+  }
+}
+
+void PrefixSharing::Attach(Sequence& sequence, std::optional<BlockId> node, std::uint32_t block,
+                           StepId step) {
+  if (table_.cache().window_tokens() == 0 || !node) return;
+  table_.cache().window().Attach(*node, sequence.window.blocks()[block], step, sequence.id);
 }
 
 void PrefixSharing::Pin(Sequence& sequence, StepId step) {
@@ -73,7 +94,8 @@ void PrefixSharing::Pin(Sequence& sequence, StepId step) {
   if (pinned == 0 || sequence.prefix_pinned || sequence.prompt_planned < pinned) return;
   sequence.prefix_pinned = true;
   table_.cache().Pin({request.request, sequence.id, request.tenant,
-                      std::span(request.prompt).first(pinned), sequence.blocks.blocks(), step});
+                      std::span(request.prompt).first(pinned), sequence.blocks.blocks(),
+                      sequence.window.blocks(), step});
 }
 
 }  // namespace penstock::scheduler

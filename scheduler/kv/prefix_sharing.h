@@ -44,13 +44,15 @@ class PrefixSharing {
   // The prefix that the request should wait for instead of being admitted in step `reader`.
   std::optional<AwaitedPrefix> WhatToAwait(const Work& work, StepId reader) const;
 
-  // Enters full blocks of the sequence, up to its known length, into the index. `step` computes
-  // them.
+  // Enters full blocks of the sequence, up to its known length, into the index, and attaches those
+  // of the window group. `step` computes them.
   void Enter(Sequence& sequence, StepId step);
   // Pins the prefix that the request asks for, if `step` or earlier ones compute all of it.
   void Pin(Sequence& sequence, StepId step);
 
  private:
+  void Follow(Sequence& sequence, StepId step);
+  void Attach(Sequence& sequence, std::optional<BlockId> node, std::uint32_t block, StepId step);
   // The tokens that a match may cover; `scratch_` may hold them.
   std::span<const TokenId> Shareable(const Work& work) const;
 

@@ -17,6 +17,7 @@
 
 #include "common/ids.h"
 #include "scheduler/kv/block_table.h"
+#include "scheduler/kv/window_table.h"
 #include "scheduler/order/waiting_request.h"
 
 namespace penstock::scheduler {
@@ -25,6 +26,7 @@ struct Sequence : Work {
   SequenceId id;
   SlotId slot;
   BlockTable blocks;
+  WindowTable window;
 
   bool started = false;    // a plan has carried its SequenceStart
   bool chunked = false;    // its prompt was split over steps

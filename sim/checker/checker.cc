@@ -4,6 +4,8 @@
 #include <utility>
 #include <variant>
 
+#include "sim/checker/counters.h"
+
 namespace penstock::sim {
 namespace {
 
@@ -411,24 +413,13 @@ void Checker::CheckCounters(const Snapshot& state) {
     own.blocks_used += group.kv().used();
     own.blocks_retiring += group.kv().retiring();
     own.blocks_total += group.kv().total();
+    own.window_blocks_used += group.window_kv().used();
+    own.window_blocks_retiring += group.window_kv().retiring();
+    own.window_blocks_total += group.window_kv().total();
     own.plans_in_flight += group.in_flight();
   }
   own.waiting = waiting(true);
-  const auto compare = [this](const char* guarantee, const char* what, std::uint32_t mine,
-                              std::uint32_t told) {
-    if (mine == told) return;
-    findings_.Add(guarantee, std::string(what) + ": " + std::to_string(mine) + " by the plans, " +
-                                 std::to_string(told) + " by the core's count");
-  };
-  compare("G8", "blocks retiring", own.blocks_retiring, state.blocks_retiring);
-  compare("G1", "blocks used", own.blocks_used, state.blocks_used);
-  compare("G1", "blocks", own.blocks_total, state.blocks_total);
-  compare("G1", "blocks free or cached", own.blocks_total - own.blocks_used - own.blocks_retiring,
-          state.blocks_free + state.blocks_cached);
-  compare("G8", "sequences retiring", own.retiring, state.retiring);
-  compare("G2", "requests running", own.running, state.running);
-  compare("G2", "requests waiting", own.waiting, state.waiting);
-  compare("G4", "plans in flight", own.plans_in_flight, state.plans_in_flight);
+  CompareCounters(own, state, findings_);
 }
 
 // G4. The core has made all plans that it could, so no sequence that could run may be left out.
@@ -476,10 +467,14 @@ void Checker::CheckQueue(GroupId id, const GroupModel& group) {
 
 void Checker::CheckWorstCases() {
   for (const auto& [id, group] : groups_) {
-    const std::uint64_t worst = group.WorstCaseBlocks(requests_);
-    if (worst <= group.kv().total()) continue;
-    findings_.Add("G7", Name(id) + " has promised " + std::to_string(worst) + " blocks of " +
-                            std::to_string(group.kv().total()));
+    const auto promise = [&, name = Name(id)](std::uint64_t worst, std::uint32_t total) {
+      if (worst <= total) return;
+      findings_.Add("G7", name + " has promised " + std::to_string(worst) + " blocks of " +
+                              std::to_string(total));
+    };
+    const GroupModel::Blocks worst = group.WorstCase(requests_);
+    promise(worst.in_full, group.kv().total());
+    promise(worst.in_window, group.window_kv().total());
   }
 }
 
@@ -488,7 +483,8 @@ void Checker::CheckEnd(const Snapshot& state) {
   for (const auto& [id, group] : groups_) {
     if (group.slots_taken() > 0) findings_.Add("G8", Name(id) + " is never told the last ends");
   }
-  if (state.blocks_free + state.blocks_cached != state.blocks_total) {
+  if (state.blocks_free + state.blocks_cached != state.blocks_total ||
+      state.window_blocks_free + state.window_blocks_cached != state.window_blocks_total) {
     findings_.Add("G8", "blocks are held at the end");
   }
   if (state.running + state.waiting + state.retiring + state.plans_in_flight > 0) {
