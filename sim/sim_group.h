@@ -122,9 +122,9 @@ class SimGroup {
   StepId step_;
   Time busy_until_{};
   std::map<SlotId, Slot> slots_;
-  std::vector<History> cells_;  // [blocks][block_size]; 0 = never written
+  std::vector<History> cells_;         // [blocks][block_size]; 0 = never written
   std::vector<History> window_cells_;  // of the window group
-  CellUse cell_use_;            // of the present step
+  CellUse cell_use_;                   // of the present step
   std::vector<std::string> violations_;
 };
 

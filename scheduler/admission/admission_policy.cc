@@ -68,8 +68,7 @@ std::uint32_t AdmissionPolicy::BlocksToReserve(const Work& work) const {
 
 std::optional<Refusal> AdmissionPolicy::WhyTooManyBlocks(const Arrival& arrival) const {
   const std::uint64_t tokens = WorstCaseTokens(arrival);
-  const std::string of_tokens =
-      " blocks of " + std::to_string(capacity_.block_size) + " tokens";
+  const std::string of_tokens = " blocks of " + std::to_string(capacity_.block_size) + " tokens";
   const std::uint64_t pool = std::uint64_t{capacity_.blocks} * capacity_.block_size;
   if (tokens > pool) {
     return TooLong(arrival, pool, "a KV cache of " + std::to_string(capacity_.blocks) + of_tokens);

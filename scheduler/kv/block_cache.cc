@@ -22,8 +22,7 @@ BlockCache::BlockCache(std::uint32_t blocks, std::uint32_t block_size, bool shar
       window_tokens_(window.window),
       window_(window.blocks, sharing && window.window > 0 ? blocks : 0,
               Coverage(window, block_size)),
-      pins_(index_, window.window > 0 ? &window_ : nullptr, blocks, sharing ? pins : PinLimits{}) {
-}
+      pins_(index_, window.window > 0 ? &window_ : nullptr, blocks, sharing ? pins : PinLimits{}) {}
 
 BlockId BlockCache::Draw() {
   while (pool_.free() == 0) {

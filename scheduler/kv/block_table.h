@@ -77,8 +77,8 @@ class BlockTable {
   std::uint32_t reserved_ = 0;  // not drawn yet
   std::uint32_t adopted_ = 0;
   std::uint32_t entered_ = 0;
-  std::uint32_t appended_ = 0;  // blocks that plans have sent to the shards
-  bool private_ = false;        // no further block enters the index
+  std::uint32_t appended_ = 0;   // blocks that plans have sent to the shards
+  bool private_ = false;         // no further block enters the index
   std::optional<NodeRef> same_;  // the node of another sequence with the tokens so far
   std::uint32_t followed_ = 0;
   bool retired_ = false;

@@ -50,8 +50,8 @@ void PinnedPrefixes::Pin(const User& user, std::vector<BlockId>& dropped) {
 
 void PinnedPrefixes::PinWindow(Entry& pin, const User& user) {
   if (pin.last) index_.AppendPath(*pin.last, pin.in_window);
-  const std::size_t before = pin.in_window.size() -
-                             std::min<std::size_t>(pin.in_window.size(), window_->coverage());
+  const std::size_t before =
+      pin.in_window.size() - std::min<std::size_t>(pin.in_window.size(), window_->coverage());
   pin.in_window.erase(pin.in_window.begin(),
                       pin.in_window.begin() + static_cast<std::ptrdiff_t>(before));
   if (!pin.tail.empty()) {

@@ -39,8 +39,8 @@ struct PinLimits {
 
 class PinnedPrefixes {
  public:
-  // `window`: of the KV group with a window; null if there is none. The blocks that a sequence reads
-  // after the prefix are pinned there.
+  // `window`: of the KV group with a window; null if there is none. The blocks that a sequence
+  // reads after the prefix are pinned there.
   PinnedPrefixes(PrefixIndex& index, AttachedBlocks* window, std::uint32_t capacity,
                  PinLimits limits);
 
@@ -52,7 +52,7 @@ class PinnedPrefixes {
     std::span<const TokenId> prefix;  // not empty
     std::span<const BlockId> blocks;  // of the sequence, covering the prefix
     std::span<const BlockId> window_blocks;
-    StepId step;                      // computes the last of them
+    StepId step;  // computes the last of them
   };
   // Pins the prefix, or records a use of it. Appends blocks that leave the index to `dropped`, as
   // all functions below do.

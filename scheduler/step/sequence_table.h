@@ -35,8 +35,7 @@ class SequenceTable {
   };
   // Adds a running sequence: takes a slot, holds the readable blocks of `match` and reserves the
   // rest. The admission policy checked that all of it is available.
-  Sequence& Add(Work work, SequenceId id, const Reservation& reservation,
-                const PrefixMatch& match);
+  Sequence& Add(Work work, SequenceId id, const Reservation& reservation, const PrefixMatch& match);
 
   // Running or retiring; null when unknown.
   Sequence* Find(SequenceId id);

@@ -1,5 +1,5 @@
-// The checker's model of the KV blocks of one replica group: KV group 0, and the group with a window
-// if there is one. See kv_model.h. GroupModel tells it of each change of a sequence.
+// The checker's model of the KV blocks of one replica group: KV group 0, and the group with a
+// window if there is one. See kv_model.h. GroupModel tells it of each change of a sequence.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,7 @@ class GroupKv {
 
   const KvModel& full() const { return full_; }
   const KvModel& window() const { return window_; }
-  std::size_t Held(const KvTable& table) const {
-    return table.blocks.size() + window_.Held(table);
-  }
+  std::size_t Held(const KvTable& table) const { return table.blocks.size() + window_.Held(table); }
   // The most blocks of the window group that a sequence of so many tokens holds at once: those of
   // its window and of what its plans in flight write.
   std::uint64_t WindowBlocksFor(std::uint64_t tokens) const;

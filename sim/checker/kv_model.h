@@ -1,5 +1,6 @@
-// The checker's model of the blocks of one KV group, built from plans and results alone. It knows which
-// sequences hold a block, which one may write it, and the token history that each position holds.
+// The checker's model of the blocks of one KV group, built from plans and results alone. It knows
+// which sequences hold a block, which one may write it, and the token history that each position
+// holds.
 //
 // Only the sequence to which a free block was appended may write it. A sequence may read only
 // positions that an earlier plan computes and that hold its own tokens. A plan tells the contents
@@ -29,8 +30,8 @@ struct KvTable {
   SequenceId sequence;
   std::vector<BlockId> blocks;         // of KV group 0
   std::vector<BlockId> window_blocks;  // of the group with a window; kNoBlock before the window
-  std::uint32_t cached_length = 0;  // leading positions that other sequences computed
-  std::vector<History> histories;   // of each position whose token is known
+  std::uint32_t cached_length = 0;     // leading positions that other sequences computed
+  std::vector<History> histories;      // of each position whose token is known
 };
 
 class KvModel {

@@ -132,8 +132,8 @@ TEST_F(WindowTest, ALaterRequestReadsTheCachedWindow) {
 TEST_F(WindowTest, AMatchEndsWhereItsWindowIsCached) {
   Harness harness(Settings(), Capacity(kMost));
   harness.Up();
-  Run(harness, Text(1, 33, 2));  // the pool keeps its last blocks only
-  Run(harness, Harness::Request(2, 9, 1));
+  Run(harness, Text(1, 33, 2));
+  Run(harness, Harness::Request(2, 40, 1));  // it needs the whole window pool
   EXPECT_GT(harness.state().blocks_cached, 8u) << "the other layers keep the whole prompt";
   EXPECT_EQ(Run(harness, Text(3, 33, 2)), 0u);
   EXPECT_EQ(Run(harness, Text(4, 33, 2)), 32u) << "request 3 computed the missing blocks again";
