@@ -339,7 +339,8 @@ SequenceResult SimGroup::RunPrompt(const Segment& segment, Slot& slot) {
   }
   result.committed_length = slot.computed;
   const bool contrastive = slot.start.sampling.Candidates() > 0;  // finds candidates, no token
-  if (!contrastive && !MaskIsLate(slot)) Sample(slot, slot.computed - 1, result);
+  if (contrastive) slot.kept_logits = Read(slot, slot.computed - 1);
+  if (!contrastive && !MaskIsLate(slot, slot.computed - 1)) Sample(slot, slot.computed - 1, result);
   return result;
 }
 
@@ -349,9 +350,10 @@ SequenceResult SimGroup::RunCandidates(const Segment& segment, Slot& slot, Seque
   if (slot.computed < slot.start.prompt_length) Complain("a decode follows the prompt");
   const std::uint32_t position = slot.start.prompt_length + slot.generated;
   result.committed_length = position;
-  if (MaskIsLate(slot)) return result;  // there were no candidates
+  if (MaskIsLate(slot, position - 1)) return result;  // there were no candidates
   Sample(slot, position - 1, result);
   Write(slot, position, slot.newest);
+  slot.kept_logits = Read(slot, position);  // of the next candidates
   result.committed_length = position + 1;
   return result;
 }
@@ -365,7 +367,7 @@ SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
   if (slot.selection_pending) {
     const std::uint32_t written = slot.start.prompt_length + slot.generated;
     result.committed_length = written;
-    if (!MaskIsLate(slot)) Sample(slot, written - 1, result);
+    if (!MaskIsLate(slot, written - 1)) Sample(slot, written - 1, result);
     return result;
   }
   if (slot.generated == 0) {
@@ -378,8 +380,9 @@ SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
   }
   const std::uint32_t first = slot.start.prompt_length + slot.generated - 1;
   for (; rows > 0 && !slot.finished && !slot.selection_pending; --rows) {
-    Write(slot, slot.start.prompt_length + slot.generated - 1, slot.newest);
-    if (!MaskIsLate(slot)) Sample(slot, slot.start.prompt_length + slot.generated - 1, result);
+    const std::uint32_t position = slot.start.prompt_length + slot.generated - 1;
+    Write(slot, position, slot.newest);
+    if (!MaskIsLate(slot, position)) Sample(slot, position, result);
   }
   result.committed_length = Written(slot);
   if (options_.variable_rows) {
@@ -389,15 +392,18 @@ SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
   return result;
 }
 
-bool SimGroup::MaskIsLate(Slot& slot) const {
+// The shard keeps the logits of the row, so the window may move on before the token is selected.
+bool SimGroup::MaskIsLate(Slot& slot, std::uint32_t position) {
   slot.selection_pending = !slot.start.grammar.empty() && Mix(slot.written, step_.value()) % 3 == 0;
+  if (slot.selection_pending && !slot.kept_logits) slot.kept_logits = Read(slot, position);
   return slot.selection_pending;
 }
 
 void SimGroup::Sample(Slot& slot, std::uint32_t position, SequenceResult& result) {
   const bool may_end = !slot.start.ignore_eos && slot.generated >= slot.start.min_new_tokens;
   SampledToken token;
-  token.token = options_.tokens.After(Read(slot, position), may_end);
+  const std::optional<History> kept = std::exchange(slot.kept_logits, std::nullopt);
+  token.token = options_.tokens.After(kept ? *kept : Read(slot, position), may_end);
   if (slot.start.logprobs.kind != LogprobRequest::Kind::kNone) {
     token.logprob = -static_cast<float>(Mix(slot.written, 4) % 64) / 8;
     token.alternatives = {{token.token + 1, token.logprob - 1}};

@@ -74,7 +74,8 @@ class SimGroup {
     std::uint32_t computed = 0;  // prompt positions, those found in the cache too
     std::uint32_t generated = 0;
     bool finished = false;
-    bool selection_pending = false;  // its newest row is computed, its token is not sampled yet
+    bool selection_pending = false;      // its newest row is computed, its token is not sampled yet
+    std::optional<History> kept_logits;  // of that row, or of candidates
     std::vector<BlockId> table;
     std::vector<BlockId> window_table;
     std::vector<History> histories;   // of each position; kept for the window group only
@@ -110,7 +111,7 @@ class SimGroup {
   SequenceResult RunDecode(const Segment& segment, Slot& slot);
   SequenceResult RunCandidates(const Segment& segment, Slot& slot, SequenceResult result);
   // Whether a grammar mask is late. It is a function of the sequence and the step.
-  bool MaskIsLate(Slot& slot) const;
+  bool MaskIsLate(Slot& slot, std::uint32_t position);
   // Samples the token after `position`.
   void Sample(Slot& slot, std::uint32_t position, SequenceResult& result);
   ShardFinish FinishOf(const Slot& slot, TokenId token) const;
