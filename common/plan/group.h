@@ -9,13 +9,17 @@
 namespace penstock {
 
 struct GroupCapacity {
-  std::uint32_t blocks = 0;               // KV blocks, the minimum over the ranks
+  std::uint32_t blocks = 0;               // of KV group 0, the minimum over the ranks
   std::uint32_t block_size = 16;          // tokens per block
   std::uint32_t slots = 0;                // sequences that the shards hold at once
   std::uint32_t max_sequence_length = 0;  // prompt + output tokens, bounded by the model's context
   std::uint32_t max_step_tokens = 0;      // what the shards warmed up for
   bool padded_attention =
       false;  // attention costs as much as the padded positions; decode batches are split
+  // KV group 1, of layers whose rows read `window` positions, their own included. Its blocks are a
+  // pool of their own, the minimum over the ranks. 0 = all layers are in group 0.
+  std::uint32_t window = 0;
+  std::uint32_t window_blocks = 0;
   bool shares_blocks = true;         // several sequences may read one block
   std::uint32_t max_candidates = 0;  // of contrastive search; 0 = not offered
   // Padded KV layout: the most positions that all rows of dense sub-batches may hold, the minimum
