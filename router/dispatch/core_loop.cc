@@ -236,6 +236,7 @@ void CoreLoop::Up(const scheduler::GroupUp& up) {
   };
   const auto found = std::find_if(attached.begin(), attached.end(), mine);
   if (found == attached.end()) return;
+  metrics_.groups().SetCacheSizes(up.group, CacheSizesOf((*found)->formed()));
   (*found)->Open(this, mailbox_->results, options_.step_timeout);
   core_->groups[up.group] = {std::move(*found), {}};
   attached.erase(found);

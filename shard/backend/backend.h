@@ -26,6 +26,7 @@
 #include "common/ids.h"
 #include "shard/cache/padded/cell_layout.h"
 #include "shard/cache/padded/pool_split.h"
+#include "shard/cache/paged/kv_blocks.h"
 #include "shard/tensor_view.h"
 
 namespace penstock::shard {
@@ -37,8 +38,8 @@ struct RaggedSegment {
   std::uint32_t query_start = 0;     // first row in RaggedBatch::tokens
   std::uint32_t query_count = 0;     // >= 1
   std::uint32_t context_length = 0;  // positions whose K/V are in the cache already
-  // Block table of the sequence: entry p / block_size holds position p. It covers context and
-  // queries. Entries that lie wholly before the window of every layer are not read.
+  // Block table of the sequence in KV group 0: entry p / block_size holds position p. It covers
+  // context and queries.
   std::span<const BlockId> blocks;
   // Contrastive search: the rows are candidates for one position, context_length. Each sees the
   // context, whose K/V they share, and itself. They write neither K/V nor the hidden-state plane
@@ -51,6 +52,13 @@ struct RaggedSegment {
   // begins as zeros if context_length is 0. Otherwise the rows continue the segment before of the
   // same sequence, and every position before them was computed.
   SlotId state;
+  // The block table in KV group 1; empty: that of group 0 serves both. Entries that lie wholly
+  // before the window of the first row are not read: they may hold anything.
+  std::span<const BlockId> window_blocks = {};
+
+  std::span<const BlockId> Table(std::uint32_t kv_group) const {
+    return kv_group == 0 || window_blocks.empty() ? blocks : window_blocks;
+  }
 };
 
 struct RaggedBatch {
@@ -64,6 +72,7 @@ class Communicator;
 struct BlockCopy {
   BlockId src;
   BlockId dst;
+  std::uint32_t kv_group = 0;
 };
 
 struct CandidateChoice {
@@ -99,16 +108,18 @@ class Backend {
   // If not, Prepare and the calls that allocate have taken all that any step needs.
   virtual bool TakesMemoryInSteps() const { return true; }
 
-  // Allocates zeroed K/V storage of `blocks` blocks in every layer, and the states of recurrent
-  // layers unless `blocks` is 0. Replaces an earlier one.
-  virtual absl::Status AllocateCache(std::uint32_t blocks) = 0;
+  // Allocates zeroed K/V storage with these blocks, and the states of recurrent layers unless there
+  // are no blocks. Replaces an earlier one.
+  virtual absl::Status AllocateCache(const KvBlocks& blocks) = 0;
 
   // The same for a cache to serve from, whose blocks are used from the first one on. A backend may
   // leave later blocks without pre-faulting if enough memory is free.
-  virtual absl::Status AllocateServingCache(std::uint32_t blocks) { return AllocateCache(blocks); }
+  virtual absl::Status AllocateServingCache(const KvBlocks& blocks) {
+    return AllocateCache(blocks);
+  }
 
   // Padded KV layout: caches that are allocated from now on also have room for `cells` positions in
-  // at most `rows` padded KV rows. 0: none.
+  // at most `rows` padded KV rows. 0: none. The program then has one KV group.
   virtual absl::Status SetCells(std::uint32_t cells, std::uint32_t) {
     if (cells == 0) return absl::OkStatus();
     return absl::UnimplementedError("backend " + Name() + " has no padded KV layout");
@@ -121,7 +132,7 @@ class Backend {
     return absl::UnimplementedError("backend " + Name() + " has no padded KV layout");
   }
 
-  // Copies K and V of all layers, one block after the other.
+  // Copies K and V of all layers of a KV group, one block after the other.
   virtual absl::Status CopyBlocks(std::span<const BlockCopy> copies) = 0;
 
   // Computes a step. Writes K/V of every row to the cache, except those of candidates. After it

@@ -14,15 +14,19 @@ namespace penstock::shard {
 
 struct CacheBlocks {
   std::uint32_t block_size = 16;
-  std::uint32_t blocks = 0;
+  KvBlocks blocks;
 };
 
 // Returns InvalidArgument with the field that breaks a rule.
 absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
                         const Program& program, const CacheBlocks& cache);
 
-// The blocks of Backend::CopyBlocks lie in a cache of `blocks` blocks.
-absl::Status CheckCopies(std::span<const BlockCopy> copies, std::uint32_t blocks);
+// The blocks of Backend::CopyBlocks lie in a cache with `groups` KV groups and these blocks.
+absl::Status CheckCopies(std::span<const BlockCopy> copies, std::uint32_t groups,
+                         const KvBlocks& blocks);
+
+// The error of SetCells for a program with two KV groups.
+absl::Status CheckCells(std::uint32_t cells, const Program& program);
 
 // Errors of Prepare and Logits.
 absl::Status CheckCommunicator(const Program& program, const Communicator* communicator);

@@ -16,7 +16,7 @@ ModelExecutor::ModelExecutor(ExecutorOptions options, Backend& backend, Communic
       backend_(backend),
       communicator_(communicator),
       device_communicator_(device_communicator),
-      slots_(options_.slots, 1),
+      slots_(options_.slots, options_.Tables()),
       grammars_(options_, communicator.rank() == 0),
       sampling_(options_, slots_, grammars_),
       search_(options_, backend, communicator, slots_, sampling_),
@@ -70,7 +70,13 @@ absl::Status ModelExecutor::ApplyControl(const StepPlan& plan) {
   for (const SequenceStart& start : plan.starts) sampling_.Start(slots_.at(start.slot));
   std::vector<BlockCopy> copies;
   for (const BlockOp& op : plan.block_ops) {
-    if (op.kind == BlockOp::Kind::kCopy) copies.push_back({op.src, op.dst});
+    if (op.kind != BlockOp::Kind::kCopy) continue;
+    // One table serves all groups.
+    const bool alone = options_.Tables() == 1;
+    const std::uint32_t end = alone ? options_.kv_groups : op.kv_group + 1;
+    for (std::uint32_t group = alone ? 0 : op.kv_group; group < end; ++group) {
+      copies.push_back({op.src, op.dst, group});
+    }
   }
   return copies.empty() ? absl::OkStatus() : backend_.CopyBlocks(copies);
 }

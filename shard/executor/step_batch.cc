@@ -63,6 +63,7 @@ void StepBatch::Add(const Segment& segment, const RankSequence& sequence) {
   ragged.query_count = work.rows;
   ragged.context_length = first;
   ragged.blocks = sequence.tables.front();
+  if (sequence.tables.size() > 1) ragged.window_blocks = sequence.tables[1];
   ragged.candidates = work.candidates;
   ragged.state = segment.slot;
   if (sequence.padded) ragged.row = segment.slot;

@@ -5,12 +5,15 @@
 #include <utility>
 #include <variant>
 
+#include "shard/model/kv_groups.h"
+
 namespace penstock::shard {
 
 BuiltProgram BuildProgram(const ModelSpec& spec, const RankShare& part, const HasTensor& has,
                           const AcceptTarget& accept) {
   DecoderBuilder builder(spec, part, has, accept);
   spec.build(builder);
+  AssignKvGroups(builder.built_.program, spec.max_position);
   return std::move(builder.built_);
 }
 

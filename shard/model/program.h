@@ -404,6 +404,7 @@ struct Program {
 
   RankShare part;
   std::vector<CacheShape> caches;  // K/V caches; layers may share one
+  std::uint32_t kv_window = 0;     // of KV group 1 (kv_groups.h); 0: all caches are in group 0
   std::uint32_t vocabulary = 0;    // of all ranks, without padding
   std::vector<RopeSpec> ropes;     // the distinct ones of all layers
 
@@ -415,6 +416,7 @@ struct Program {
     return bytes;
   }
 
+  std::uint32_t KvGroups() const { return kv_window > 0 ? 2 : 1; }
   std::uint32_t Width(Buffer buffer) const { return widths[static_cast<std::size_t>(buffer)]; }
 };
 

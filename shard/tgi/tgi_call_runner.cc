@@ -102,7 +102,7 @@ absl::Status TgiCallRunner::Form(const std::string& name, Time deadline) {
 // Every rank agrees, also one that failed, so that no rank waits for it.
 absl::Status TgiCallRunner::FormGroup(const std::string& name, Time deadline) {
   const auto mine = Prepare(name);
-  const RankVerdict verdict = Agree(name, mine.ok() ? mine->blocks() : 0, deadline);
+  const RankVerdict verdict = Agree(name, mine.ok() ? mine->blocks(0) : 0, deadline);
   PENSTOCK_RETURN_IF_ERROR(mine.status());
   PENSTOCK_RETURN_IF_ERROR(verdict.status);
   if (verdict.least == 0) return absl::InternalError("another rank could not form the group");

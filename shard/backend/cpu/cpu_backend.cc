@@ -55,12 +55,13 @@ class CpuBackend final : public Backend {
   // On several NUMA nodes the rows of a step lie on the nodes of the threads that compute them
   // first.
   bool TakesMemoryInSteps() const override { return pool_.placement().NodeCount() > 1; }
-  absl::Status AllocateCache(std::uint32_t blocks) override { return MakeCache(blocks, false); }
-  absl::Status AllocateServingCache(std::uint32_t blocks) override {
+  absl::Status AllocateCache(const KvBlocks& blocks) override { return MakeCache(blocks, false); }
+  absl::Status AllocateServingCache(const KvBlocks& blocks) override {
     return MakeCache(blocks, true);
   }
   RowStore row_store() const override { return RowStore::kBlocks; }
   absl::Status SetCells(std::uint32_t cells, std::uint32_t rows) override {
+    PENSTOCK_RETURN_IF_ERROR(CheckCells(cells, program_));
     cells_ = cells;
     most_rows_ = rows;
     return absl::OkStatus();
@@ -74,7 +75,7 @@ class CpuBackend final : public Backend {
   std::uint64_t MemoryBytes() const override;
 
  private:
-  absl::Status MakeCache(std::uint32_t blocks, bool serving);
+  absl::Status MakeCache(const KvBlocks& blocks, bool serving);
   absl::Status GatherLogits(std::size_t first, std::size_t count);
 
   const Program program_;
@@ -93,7 +94,7 @@ class CpuBackend final : public Backend {
   std::uint32_t cells_ = 0;  // of SetCells
   std::uint32_t most_rows_ = 0;
   KvCache cache_;
-  std::uint32_t sequence_blocks_ = 0;  // of cache_; those of rows_ come after them
+  KvBlocks sequence_blocks_;  // of cache_; those of rows_ come after them
   RowBlocks rows_;
   std::vector<RaggedSegment> segments_;  // of the present step, with the blocks of rows
   StateStore states_;
@@ -146,7 +147,7 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
   return absl::OkStatus();
 }
 
-absl::Status CpuBackend::MakeCache(std::uint32_t blocks, bool serving) {
+absl::Status CpuBackend::MakeCache(const KvBlocks& blocks, bool serving) {
   PagedLayout layout{program_.caches, block_size_, kernels_.weight};
   layout.kv_type = kv_type_;
   std::uint32_t spare = 0;
@@ -155,20 +156,22 @@ absl::Status CpuBackend::MakeCache(std::uint32_t blocks, bool serving) {
     const auto pack = static_cast<std::uint32_t>(CellsOf(kernels_, kv_type_).pack);
     spare = layout.BlocksFor(limits_.max_candidate_rows * pack);
   }
-  if (blocks == 0) spare = 0;
-  const std::uint32_t cells = blocks > 0 ? cells_ : 0;
+  if (blocks.empty()) spare = 0;
+  const std::uint32_t cells = blocks.empty() ? 0 : cells_;
   const auto row_blocks = static_cast<std::uint32_t>(BlocksOfCells(cells, most_rows_, block_size_));
-  rows_ = RowBlocks(cells, most_rows_, BlockId(blocks), block_size_);
+  rows_ = RowBlocks(cells, most_rows_, BlockId(blocks[0]), block_size_);
+  KvBlocks all = blocks;
+  for (std::uint32_t& count : all.by_group) count += row_blocks;
   // Where memory is scarce the whole cache is pre-faulted: missing memory must show before serving.
-  const std::uint32_t slots = blocks == 0 ? 0 : limits_.max_sequences;
+  const std::uint32_t slots = blocks.empty() ? 0 : limits_.max_sequences;
   const std::uint64_t bytes =
-      layout.Bytes(blocks + row_blocks + spare) + slots * program_.StateBytes();
+      layout.Bytes(all) + spare * layout.BytesPerBlock() + slots * program_.StateBytes();
   const bool plenty = serving && free_memory_ != nullptr && bytes < free_memory_() / 4 * 3;
   // Before serving, the first slots are enough.
   PENSTOCK_RETURN_IF_ERROR(states_.Allocate(program_.states, slots, pool_,
                                             serving && !plenty ? SIZE_MAX : kPrefaultedFirst));
   sequence_blocks_ = blocks;
-  return cache_.Allocate(layout, blocks + row_blocks, spare, pool_,
+  return cache_.Allocate(layout, all, spare, pool_,
                          plenty ? kPrefaultedFirst : SIZE_MAX, row_blocks);
 }
 
@@ -176,15 +179,15 @@ absl::StatusOr<CellsArranged> CpuBackend::ArrangeCells(std::span<const CellPart>
   PENSTOCK_ASSIGN_OR_RETURN(const CellsArranged arranged, rows_.Arrange(parts));
   const std::vector<RowBlocks::Copy>& copies = rows_.copies();
   ForEach(static_cast<std::uint32_t>(copies.size()), [&](std::uint32_t item, std::uint32_t) {
-    cache_.CopyBlock(copies[item].from.value(), copies[item].to.value());
+    cache_.CopyBlock(0, copies[item].from.value(), copies[item].to.value());
   });
   return arranged;
 }
 
 absl::Status CpuBackend::CopyBlocks(std::span<const BlockCopy> copies) {
-  PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, sequence_blocks_));
+  PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, program_.KvGroups(), sequence_blocks_));
   for (const BlockCopy& copy : copies) {
-    cache_.CopyBlock(copy.src.value(), copy.dst.value());
+    cache_.CopyBlock(copy.kv_group, copy.src.value(), copy.dst.value());
   }
   return absl::OkStatus();
 }

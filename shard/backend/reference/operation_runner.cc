@@ -92,7 +92,7 @@ void OperationRunner::Run(const RopeKvWriteOp& op) {
   const at::Tensor keys = qkv.narrow(1, shape.QueryWidth(), shape.KeyWidth());
   const at::Tensor values =
       qkv.narrow(1, shape.QueryWidth() + shape.KeyWidth(), shape.ValueWidth());
-  tensors_.cache.Write(op.cache, tensors_.inputs.kv_slots, keys, values);
+  tensors_.cache.Write(op.cache, SlotsOf(op.cache), keys, values);
 }
 
 void OperationRunner::Run(const AttentionOp& op) {
@@ -172,7 +172,7 @@ void OperationRunner::Run(const LatentWriteOp& op) {
                  Heads(op.queries, 0, op.heads, std::int64_t{op.nope_dim} + op.rope_dim),
                  Heads(op.latent, 0, 1, width));
   const at::Tensor latents = Whole(op.latent).narrow(0, 0, tensors_.rows.count).narrow(1, 0, width);
-  tensors_.cache.Write(op.cache, tensors_.inputs.kv_slots, latents, at::Tensor());
+  tensors_.cache.Write(op.cache, SlotsOf(op.cache), latents, at::Tensor());
 }
 
 void OperationRunner::Run(const HeadLinearOp& op) {

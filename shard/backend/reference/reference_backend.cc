@@ -34,8 +34,9 @@ class ReferenceBackend final : public Backend {
   absl::Status Initialize();
   std::string Name() const override { return "reference"; }
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
-  absl::Status AllocateCache(std::uint32_t blocks) override;
+  absl::Status AllocateCache(const KvBlocks& blocks) override;
   absl::Status SetCells(std::uint32_t cells, std::uint32_t) override {
+    PENSTOCK_RETURN_IF_ERROR(CheckCells(cells, program()));
     cells_ = cells;
     return absl::OkStatus();
   }
@@ -137,8 +138,8 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
   });
 }
 
-absl::Status ReferenceBackend::AllocateCache(std::uint32_t blocks) {
-  return Guarded([this, blocks] {
+absl::Status ReferenceBackend::AllocateCache(const KvBlocks& blocks) {
+  return Guarded([this, &blocks] {
     tensors_.states.clear();
     tensors_.cache = KvStore();  // freed first: the old and the new one may not fit together
     GiveBackMemory(device_);
@@ -148,7 +149,7 @@ absl::Status ReferenceBackend::AllocateCache(std::uint32_t blocks) {
       layout.hidden = program().Width(Buffer::kHidden);
       spare = layout.BlocksFor(limits_.max_candidate_rows);
     }
-    const bool any = blocks > 0;
+    const bool any = !blocks.empty();
     tensors_.cache = KvStore(layout, {blocks, any ? spare : 0, any ? cells_ : 0}, device_);
     for (const StateShape& shape : program().states) {
       if (any) tensors_.states.push_back(MakeDeltaStates(shape, limits_.max_sequences, device_));
@@ -168,9 +169,9 @@ absl::StatusOr<CellsArranged> ReferenceBackend::ArrangeCells(std::span<const Cel
 
 absl::Status ReferenceBackend::CopyBlocks(std::span<const BlockCopy> copies) {
   return Guarded([this, copies]() -> absl::Status {
-    PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, tensors_.cache.blocks()));
+    PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, program().KvGroups(), tensors_.cache.blocks()));
     for (const BlockCopy& copy : copies) {
-      tensors_.cache.CopyBlock(copy.src.value(), copy.dst.value());
+      tensors_.cache.CopyBlock(copy.kv_group, copy.src.value(), copy.dst.value());
     }
     return absl::OkStatus();
   });
@@ -182,8 +183,9 @@ absl::Status ReferenceBackend::Execute(const RaggedBatch& batch) {
     const BatchShape shape{row_multiple_, options_.block_size, tensors_.cache.blocks()};
     PENSTOCK_RETURN_IF_ERROR(
         CheckBatch(batch, limits_, program(), {options_.block_size, tensors_.cache.blocks()}));
-    const auto slot_of = [this](const RaggedSegment& segment, std::uint32_t position) {
-      return tensors_.cache.SlotOf(segment, position);
+    const auto slot_of = [this](const RaggedSegment& segment, std::uint32_t group,
+                                std::uint32_t position) {
+      return tensors_.cache.SlotOf(segment, group, position);
     };
     tensors_.inputs = MakeBatchInputs(batch, program(), shape, slot_of, device_);
     tensors_.part_queries = CollectPartQueries(tensors_.inputs.segments, tensors_.cache.cells());
@@ -234,7 +236,10 @@ absl::Status ReferenceBackend::CommitCandidates(std::span<const CandidateChoice>
 }
 
 void ReferenceBackend::Commit(const SegmentInputs& segment, std::int64_t row) {
-  tensors_.cache.CopyPosition(segment.first_own_slot + row, segment.commit_slot);
+  for (std::uint32_t group = 0; group < program().KvGroups(); ++group) {
+    const GroupInputs& own = segment.groups[group];
+    tensors_.cache.CopyPosition(group, own.first_own_slot + row, own.commit_slot);
+  }
   // Its logit row was that of the first candidate.
   tensors_.Whole(Buffer::kSelected)
       .select(0, segment.logit_index)
@@ -247,7 +252,7 @@ void ReferenceBackend::WriteHidden() {
       tensors_.Whole(Buffer::kNormed).narrow(0, 0, tensors_.rows.count).to(at::kFloat);
   const at::Tensor lengths = rows.square().sum(-1, true).sqrt_();
   units_ = rows.div(lengths.masked_fill(lengths.eq(0), 1));
-  tensors_.cache.WriteHidden(tensors_.inputs.kv_slots, units_);
+  tensors_.cache.WriteHidden(tensors_.inputs.kv_slots[0], units_);
 }
 
 absl::StatusOr<TensorView> ReferenceBackend::Logits(std::uint32_t first, std::uint32_t count) {

@@ -94,7 +94,7 @@ TEST(CachePlan, HoldsAStateForEachSequence) {
   EXPECT_EQ(plan.WantedBytes(limits), 3 * (2 * kBlock + kState));
   const auto pool = plan.Fit(3 * kState + 5 * kBlock + 1, limits);
   ASSERT_TRUE(pool.ok()) << pool.status();
-  EXPECT_EQ(pool->blocks, 5u);
+  EXPECT_EQ(pool->blocks[0], 5u);
   EXPECT_EQ(plan.Bytes(*pool), 3 * kState + 5 * kBlock);
   EXPECT_EQ(plan.Describe(*pool), "5 blocks of 16 tokens, 3 states of 4.0 KiB, 22.0 KiB");
   EXPECT_THAT(Message(plan.Fit(3 * kState, limits).status()),

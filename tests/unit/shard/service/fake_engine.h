@@ -86,13 +86,13 @@ class FakeEngine final : public RankEngine {
   absl::StatusOr<v1::WarmupResponse> Warmup() override {
     control_.Note("Warmup");
     v1::WarmupResponse report;
-    report.set_blocks(8);
+    report.add_blocks(8);
     report.add_step_times()->set_nanoseconds(1000);
     return report;
   }
   absl::StatusOr<std::uint64_t> Commit(const PoolSize& pool) override {
     control_.Note("Commit");
-    return std::uint64_t{pool.blocks} * 64;
+    return std::uint64_t{pool.blocks[0]} * 64;
   }
   absl::StatusOr<StepResult> Execute(const StepPlan& plan) override {
     control_.Note("Execute");

@@ -29,7 +29,7 @@ class SimEngineTest : public testing::Test {
     setup.mutable_limits()->set_max_sequences(2);
     setup.mutable_limits()->set_max_sequence_length(32);
     ASSERT_EQ(Message(engine_->Configure(setup)), "");
-    ASSERT_EQ(engine_->Warmup()->blocks(), 8u);
+    ASSERT_EQ(engine_->Warmup()->blocks(0), 8u);
     ASSERT_TRUE(engine_->Commit({8, 0}).ok());
   }
 
