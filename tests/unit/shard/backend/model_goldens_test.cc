@@ -219,6 +219,7 @@ TEST_P(ModelGolden, LogitsAndGreedyIdsAreThoseOfTransformers) {
   options.dtype = DType::kFloat32;
   options.backend = backend;
   options.max_sequence_length = 128;
+  options.window_tables = true;
   const std::string type =
       json::value_to<std::string>(ReadJson(options.folder + "/config.json").at("model_type"));
   if (FindArchitecture(type) == nullptr)

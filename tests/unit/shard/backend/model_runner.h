@@ -40,6 +40,9 @@ struct RunnerOptions {
   Quantization quantization = Quantization::kNone;
   KvType kv_type = KvType::kAuto;
   std::string weight_format = "auto";
+  // KV group 1 has block tables of its own, and no more blocks than all sequences need. Otherwise
+  // the tables of group 0 serve all layers.
+  bool window_tables = false;
 };
 
 // Names the cases of a suite that runs on each backend.
@@ -69,7 +72,11 @@ class ModelRunner {
   std::vector<std::vector<float>> Step(const std::vector<Feed>& feeds);
 
   // Forgets the sequence; its blocks stay as they are.
-  void Reset(int sequence) { lengths_[sequence] = 0; }
+  void Reset(int sequence) {
+    lengths_[sequence] = 0;
+    LeaveWindow(sequence, SIZE_MAX);
+    window_tables_[sequence].clear();
+  }
 
   // `count` greedy tokens after `prompt`, which is computed in pieces of `chunk`.
   std::vector<TokenId> Greedy(int sequence, const std::vector<TokenId>& prompt, std::size_t count,
@@ -85,6 +92,12 @@ class ModelRunner {
   std::uint32_t length(int sequence) const { return lengths_.at(sequence); }
 
  private:
+  // Frees the entries before `end` of the sequence's table in group 1.
+  void LeaveWindow(int sequence, std::size_t end);
+  // Makes the entries before `end` there.
+  void GrowWindow(int sequence, std::size_t end);
+  absl::Status AllocateCache(std::uint32_t blocks);
+
   RunnerOptions options_;
   Model model_;
   std::unique_ptr<Backend> backend_;
@@ -92,6 +105,8 @@ class ModelRunner {
   Communicator* communicator_ = &local_;
   std::map<int, std::vector<BlockId>> tables_;
   std::map<int, std::uint32_t> lengths_;
+  std::map<int, std::vector<BlockId>> window_tables_;  // of group 1, with window_tables
+  std::vector<BlockId> window_pool_;                   // free; the last one is taken first
 };
 
 TokenId Argmax(const std::vector<float>& logits);
