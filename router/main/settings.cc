@@ -207,9 +207,10 @@ namespace {
 std::uint32_t PinnedBlocks(const options::Values& values, const GroupFormed& formed) {
   const options::MemoryAmount memory = *values.FindMemory("cached-prompt-memory");
   const GroupCapacity& capacity = formed.capacity;
-  // A pinned prefix keeps K and V of its whole length in group 0, and in group 1 only of a window.
-  const std::uint64_t block_bytes = formed.facts.kv_groups.front().bytes_per_token *
-                                    formed.facts.world_size * std::uint64_t{capacity.block_size};
+  std::uint64_t token_bytes = 0;  // as if all layers kept the whole prefix
+  for (const KvGroupFacts& group : formed.facts.kv_groups) token_bytes += group.bytes_per_token;
+  const std::uint64_t block_bytes =
+      token_bytes * formed.facts.world_size * std::uint64_t{capacity.block_size};
   double blocks = memory.share * capacity.blocks;
   if (memory.share == 0 && block_bytes > 0) {
     blocks = static_cast<double>(memory.bytes) / static_cast<double>(block_bytes);

@@ -29,7 +29,7 @@ std::vector<WindowLayers> WindowsOf(const Program& program) {
   for (const Op& op : program.body) {
     const auto* attention = std::get_if<AttentionOp>(&op);
     if (attention == nullptr) continue;
-    windows.insert({attention->window, program.caches[attention->cache].kv_group});
+    windows.insert(WindowLayers{attention->window, program.caches[attention->cache].kv_group});
   }
   return {windows.begin(), windows.end()};
 }

@@ -8,6 +8,7 @@
 #include <absl/status/statusor.h>
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
