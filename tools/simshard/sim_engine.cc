@@ -61,8 +61,8 @@ v1::DescribeResponse SimEngine::Facts() const {
       facts.add_capabilities(name);
     }
   }
-  const std::uint64_t hash =
-      HashText(MixHash(facts_.vocabulary, facts.max_position()), facts_.model_type);
+  const std::uint64_t sizes = MixHash(facts_.vocabulary, facts.max_position());
+  const std::uint64_t hash = HashText(MixHash(sizes, options_.window), facts_.model_type);
   facts.set_fingerprint("simulated-" + std::to_string(hash));
   return facts;
 }
