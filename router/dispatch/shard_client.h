@@ -59,7 +59,7 @@ struct ShardFacts {
 
 struct ShardWarmup {
   std::vector<std::uint32_t> blocks;  // of each KV group
-  std::uint32_t cells = 0;  // padded KV layout only
+  std::uint32_t cells = 0;            // padded KV layout only
   Calibration calibration;
 };
 

@@ -112,8 +112,7 @@ std::uint32_t MostWindowBlocks(const PagedLayout& layout, std::uint32_t window,
 
 KvBlocks CachePlan::Wanted(const v1::Limits& limits) const {
   const std::uint64_t each = layout_.BlocksFor(limits.max_sequence_length());
-  const std::uint64_t windows =
-      window_ == 0 ? each : MostWindowBlocks(layout_, window_, limits);
+  const std::uint64_t windows = window_ == 0 ? each : MostWindowBlocks(layout_, window_, limits);
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max() - 1;
   const auto all = [&](std::uint64_t blocks) {
     return static_cast<std::uint32_t>(std::min(kMost, blocks * limits.max_sequences()));

@@ -68,10 +68,10 @@ class PlanChecker {
     std::uint32_t candidates = 0;    // rows of each decode; 0: no contrastive search
     // Most positions that a decode of `rows` rows writes and commits.
     std::uint32_t Writes(std::uint32_t rows) const { return candidates > 0 ? 1 : rows; }
-    std::uint32_t width = 0;                   // of its padded KV row, in the present plan
-    bool padded = false;                       // it has a padded KV row and no blocks
-    bool left = false;                         // it had a padded KV row and has lost it
-    std::vector<Table> tables;                 // per kv_group
+    std::uint32_t width = 0;    // of its padded KV row, in the present plan
+    bool padded = false;        // it has a padded KV row and no blocks
+    bool left = false;          // it had a padded KV row and has lost it
+    std::vector<Table> tables;  // per kv_group
   };
 
   absl::Status CheckHeader(const StepPlan& plan);

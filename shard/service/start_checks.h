@@ -26,9 +26,9 @@ struct PlanBounds {
   std::uint32_t max_candidates = 0;  // of contrastive search; 0: not offered
   bool grammars = false;             // a start may have one
   bool watermarks = false;           // a start may request one
-  std::uint32_t kv_groups = 1;  // with a block table of their own
-  std::uint32_t window = 0;     // of KV group 1
-  bool prefixes = true;  // a start may begin after cached positions
+  std::uint32_t kv_groups = 1;       // with a block table of their own
+  std::uint32_t window = 0;          // of KV group 1
+  bool prefixes = true;              // a start may begin after cached positions
 };
 
 // All give INVALID_ARGUMENT with the field, the value and the limit.

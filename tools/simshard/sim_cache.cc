@@ -19,8 +19,7 @@ void SimCache::Copy(BlockId src, BlockId dst) {
 }
 
 std::int64_t SimCache::FindWrong(std::span<const BlockId> table,
-                                 std::span<const std::uint64_t> hashes,
-                                 std::uint64_t first) const {
+                                 std::span<const std::uint64_t> hashes, std::uint64_t first) const {
   std::size_t count = 0;
   for (; first < hashes.size(); first += count) {
     const std::size_t within = first % block_size_;

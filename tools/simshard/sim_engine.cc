@@ -133,8 +133,8 @@ scheduler::StepShape SimEngine::ShapeOf(const std::vector<Segment>& segments) {
 absl::StatusOr<std::uint64_t> SimEngine::Commit(const shard::PoolSize& pool) {
   caches_.assign(1, SimCache(pool.blocks[0], options_.block_size));
   if (has_window()) caches_.emplace_back(pool.blocks[1], options_.block_size);
-  slots_ = shard::SlotTable(setup_.limits().max_sequences(),
-                            static_cast<std::uint32_t>(caches_.size()));
+  slots_ =
+      shard::SlotTable(setup_.limits().max_sequences(), static_cast<std::uint32_t>(caches_.size()));
   stories_.assign(setup_.limits().max_sequences(), std::nullopt);
   return CacheBytes();
 }
@@ -280,8 +280,7 @@ absl::Status SimEngine::CheckContext(const Segment& segment, std::uint32_t first
 }
 
 absl::Status SimEngine::CheckGroup(const RankSequence& sequence, std::uint32_t group,
-                                   std::span<const std::uint64_t> hashes,
-                                   std::uint32_t first_row) {
+                                   std::span<const std::uint64_t> hashes, std::uint32_t first_row) {
   const std::uint64_t first = shard::FirstVisible(group == 0 ? 0 : options_.window, first_row);
   const std::int64_t wrong = caches_[group].FindWrong(sequence.tables[group], hashes, first);
   if (wrong < 0) return absl::OkStatus();

@@ -34,8 +34,8 @@ struct SimOptions {
   std::uint32_t world_size = 1;
   std::uint32_t blocks = 4096;
   std::uint32_t block_size = 16;
-  std::uint32_t window = 0;         // of KV group 1; 0 = there is none
-  std::uint32_t window_blocks = 0;  // of KV group 1
+  std::uint32_t window = 0;               // of KV group 1; 0 = there is none
+  std::uint32_t window_blocks = 0;        // of KV group 1
   std::uint32_t max_sequence_length = 0;  // 0 = the model's, else all blocks
   Duration step_time{0};
   Duration token_time{0};                               // for each row beside step_time
@@ -97,7 +97,7 @@ class SimEngine final : public shard::RankEngine {
   std::uint64_t CacheBytes() const;
 
   std::vector<SimCache> caches_;  // by KV group
-  Time free_at_;  // when the simulated device has done what it was given
+  Time free_at_;                  // when the simulated device has done what it was given
 
   std::mutex mutex_;
   std::condition_variable interrupted_changed_;

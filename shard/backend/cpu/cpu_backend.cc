@@ -171,8 +171,8 @@ absl::Status CpuBackend::MakeCache(const KvBlocks& blocks, bool serving) {
   PENSTOCK_RETURN_IF_ERROR(states_.Allocate(program_.states, slots, pool_,
                                             serving && !plenty ? SIZE_MAX : kPrefaultedFirst));
   sequence_blocks_ = blocks;
-  return cache_.Allocate(layout, all, spare, pool_,
-                         plenty ? kPrefaultedFirst : SIZE_MAX, row_blocks);
+  return cache_.Allocate(layout, all, spare, pool_, plenty ? kPrefaultedFirst : SIZE_MAX,
+                         row_blocks);
 }
 
 absl::StatusOr<CellsArranged> CpuBackend::ArrangeCells(std::span<const CellPart> parts) {

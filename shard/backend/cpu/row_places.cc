@@ -26,8 +26,8 @@ void RowPlaces::FillRows(const RaggedBatch& batch) {
 
 void RowPlaces::AddCandidates(const RaggedSegment& segment, std::uint32_t index) {
   const std::uint32_t position = segment.context_length;
-  candidates_.push_back({index, segment.query_start, segment.query_count,
-                         selected_[segment.query_start], position});
+  candidates_.push_back(
+      {index, segment.query_start, segment.query_count, selected_[segment.query_start], position});
   rows_.insert(rows_.end(), segment.query_count, RowPlace{position, true, position % pack_ > 0});
 }
 

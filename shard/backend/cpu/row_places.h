@@ -1,5 +1,5 @@
-// The positions of the rows of a batch, and for each KV group their cells in the cache and the block
-// tables.
+// The positions of the rows of a batch, and for each KV group their cells in the cache and the
+// block tables.
 #pragma once
 
 #include <array>

@@ -252,9 +252,9 @@ void StepRunner::Attention(const Stage& stage, std::size_t thread) {
   const auto index = static_cast<std::size_t>(&stage - stages_.body.data());
   const GroupPlaces& places = places_.Of(parts_.cache.GroupOf(stage.attention->cache));
   AttentionStage({parts_.kernels, KernelsOf(stage.attention->cache), parts_.cache, parts_.buffers,
-                  parts_.pool, plans_[plan_of_stage_[index]], places.Tables(),
-                  places.TableStarts(), places.Cells(), parts_.buffers.View(stage.in),
-                  parts_.buffers.View(stage.out), *stage.attention, stage.sinks})
+                  parts_.pool, plans_[plan_of_stage_[index]], places.Tables(), places.TableStarts(),
+                  places.Cells(), parts_.buffers.View(stage.in), parts_.buffers.View(stage.out),
+                  *stage.attention, stage.sinks})
       .Run(thread);
 }
 

@@ -102,8 +102,8 @@ class CudaBackend final : public Backend, public DeviceSampler {
   StepInputs inputs_;
   GpuMemory cache_;
   std::vector<CacheArrays> arrays_;  // in cache_
-  GpuMemory shares_;           // pinned: logits by rank
-  std::vector<float> joined_;  // with several ranks
+  GpuMemory shares_;                 // pinned: logits by rank
+  std::vector<float> joined_;        // with several ranks
   SamplingRunner sampling_;
   KvBlocks blocks_;                // each group has one more, the scratch block
   std::uint32_t logit_count_ = 0;  // of the last batch

@@ -187,8 +187,7 @@ DeviceInputs StepInputs::OnDevice() const {
     args.items = static_cast<const AttentionItem*>(at(window.items));
     args.rows = static_cast<const AttentionRow*>(at(window.rows));
     args.chunks = static_cast<const AttentionTile*>(at(window.chunks));
-    args.blocks =
-        static_cast<const std::uint32_t*>(at(offsets_.blocks[windows_[i].kv_group]));
+    args.blocks = static_cast<const std::uint32_t*>(at(offsets_.blocks[windows_[i].kv_group]));
     args.item_count = static_cast<std::uint32_t>(work.items.size());
     args.row_count = static_cast<std::uint32_t>(work.rows.size());
     args.chunk_count = static_cast<std::uint32_t>(work.chunks.size());

@@ -1,6 +1,7 @@
-// K, V and the hidden-state plane, if there is one, as ATen tensors of positions, with the blocks of
-// their KV group. First come the blocks of the paged layout, then spare blocks for what candidates write until one is chosen, then
-// the cells of padded KV rows (docs/decisions/0014), if any.
+// K, V and the hidden-state plane, if there is one, as ATen tensors of positions, with the blocks
+// of their KV group. First come the blocks of the paged layout, then spare blocks for what
+// candidates write until one is chosen, then the cells of padded KV rows (docs/decisions/0014), if
+// any.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 
 #include "common/status.h"
 #include "tests/unit/shard/executor/plans.h"
+#include "tests/unit/shard/service/plan_checker_fixture.h"
 
 namespace penstock::shard {
 namespace {
@@ -16,91 +17,6 @@ using plans::Append;
 using plans::Decode;
 using plans::Prompt;
 using testing::HasSubstr;
-
-constexpr Epoch kEpoch(7);
-
-// A checker with small bounds. Plans are built step by step.
-class PlanCheckerTest : public testing::Test {
- protected:
-  PlanCheckerTest() : checker_(Bounds()) {}
-
-  static PlanBounds Bounds() {
-    PlanBounds bounds;
-    bounds.epoch = kEpoch;
-    bounds.vocabulary = 100;
-    bounds.slots = 4;
-    bounds.blocks = 8;
-    bounds.block_size = 4;
-    bounds.max_step_tokens = 16;
-    bounds.max_sequence_length = 20;
-    return bounds;
-  }
-
-  static PlanBounds Grammars() {
-    PlanBounds bounds = Bounds();
-    bounds.grammars = true;
-    return bounds;
-  }
-  void Reset(PlanBounds bounds) { checker_ = PlanChecker(std::move(bounds)); }
-
-  StepPlan NextPlan() {
-    StepPlan plan;
-    plan.epoch = kEpoch;
-    plan.step = StepId(++step_);
-    return plan;
-  }
-
-  static SequenceStart Start(std::uint32_t slot, std::uint32_t prompt_length) {
-    return plans::Start(slot, std::vector<TokenId>(prompt_length, 5));
-  }
-
-  StepPlan Decodes(std::uint32_t slot) {
-    StepPlan plan = NextPlan();
-    plan.segments = {Decode(slot)};
-    return plan;
-  }
-
-  // Starts `slot` with a whole prompt of four tokens in block `block`.
-  StepPlan WholePrompt(std::uint32_t slot, std::uint32_t block) {
-    StepPlan plan = NextPlan();
-    plan.starts = {Start(slot, 4)};
-    plan.block_ops = {Append(slot, block)};
-    plan.segments = {Prompt(slot, 0, 4)};
-    return plan;
-  }
-
-  static SequenceResult ResultOf(const Segment& segment, std::uint32_t committed,
-                                 ShardFinish finish = ShardFinish::kNone) {
-    SequenceResult result;
-    result.slot = segment.slot;
-    result.sequence = SequenceId(100 + segment.slot.value());
-    result.committed_length = committed;
-    result.finish = finish;
-    return result;
-  }
-
-  // Answers the plan like an engine: every segment ends at `committed`.
-  void Run(const StepPlan& plan, std::uint32_t committed, ShardFinish finish = ShardFinish::kNone,
-           std::uint32_t tokens = 0) {
-    ASSERT_EQ(Message(checker_.Check(plan)), "");
-    StepResult result;
-    for (const Segment& segment : plan.segments) {
-      result.sequences.push_back(ResultOf(segment, committed, finish));
-      for (std::uint32_t i = 0; i < tokens; ++i)
-        result.sequences.back().tokens.push_back({5, 0, {}});
-    }
-    ASSERT_EQ(Message(checker_.Observe(plan, result)), "");
-  }
-
-  void ExpectRefused(const StepPlan& plan, const std::string& part) {
-    const absl::Status status = checker_.Check(plan);
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_THAT(Message(status), HasSubstr(part));
-  }
-
-  PlanChecker checker_;
-  std::uint64_t step_ = 0;
-};
 
 TEST_F(PlanCheckerTest, AcceptsTheWholeLifeOfASequence) {
   Run(WholePrompt(0, 0), 4);
@@ -318,110 +234,6 @@ TEST_F(PlanCheckerTest, PromptTokensMustBeInTheVocabulary) {
     ExpectRefused(
         plan, "`starts.prompt` must be token ids from 0 to 99. Given: " + std::to_string(token));
   }
-}
-
-// Blocks of four tokens, and layers with a window of five.
-class WindowTables : public PlanCheckerTest {
- protected:
-  WindowTables() {
-    PlanBounds bounds = Bounds();
-    bounds.blocks = {8, 3};
-    bounds.kv_groups = 2;
-    bounds.window = 5;
-    Reset(bounds);
-  }
-  // Slot 0 has computed 9 tokens: its next row sees positions 5 to 9, blocks 1 and 2 of its table.
-  void ComputeNine() {
-    StepPlan plan = NextPlan();
-    plan.starts = {Start(0, 9)};
-    plan.block_ops = {Append(0, 0), Append(0, 1), Append(0, 2)};
-    for (std::uint32_t i = 0; i < 3; ++i) plan.block_ops.push_back(Append(0, i, 1));
-    plan.segments = {Prompt(0, 0, 9)};
-    Run(plan, 9);
-  }
-  StepPlan FourInBlock(std::uint32_t window_block) {
-    StepPlan plan = WholePrompt(1, 5);
-    plan.block_ops.push_back(Append(1, window_block, 1));
-    return plan;
-  }
-};
-
-TEST_F(WindowTables, ABlockBeforeTheWindowMayGoToAnotherSequence) {
-  ComputeNine();
-  StepPlan plan = FourInBlock(0);
-  plan.segments.push_back(Decode(0));
-  ASSERT_EQ(Message(checker_.Check(plan)), "");
-}
-
-TEST_F(WindowTables, ABlockInTheWindowMayNot) {
-  ComputeNine();
-  ExpectRefused(FourInBlock(1), "blocks that no other table holds");
-}
-
-TEST_F(WindowTables, ASequenceMayGetItsOwnBlockAgain) {
-  ComputeNine();
-  StepPlan plan = NextPlan();
-  plan.block_ops = {Append(0, 3), Append(0, 0, 1)};
-  plan.segments = {Decode(0)};
-  Run(plan, 10);
-  StepPlan again = NextPlan();
-  again.block_ops = {Append(0, 0, 1)};
-  ExpectRefused(again, "a block that the table does not hold yet");
-}
-
-TEST_F(WindowTables, EntriesBeforeTheWindowNeedNoBlock) {
-  StepPlan plan = NextPlan();
-  plan.starts = {Start(0, 10)};
-  plan.starts[0].cached_length = 9;
-  plan.block_ops = {Append(0, 0),
-                    Append(0, 1),
-                    Append(0, 2),
-                    Append(0, kNoBlock.value(), 1),
-                    Append(0, 1, 1),
-                    Append(0, 2, 1)};
-  plan.segments = {Prompt(0, 9, 1)};
-  Run(plan, 10);
-}
-
-TEST_F(WindowTables, EntriesInTheWindowNeedABlock) {
-  StepPlan plan = NextPlan();
-  plan.starts = {Start(0, 10)};
-  plan.starts[0].cached_length = 8;  // position 4 is seen, which is in block 1
-  plan.block_ops = {Append(0, kNoBlock.value(), 1), Append(0, kNoBlock.value(), 1)};
-  ExpectRefused(plan, "`block_ops.dst`");
-}
-
-TEST_F(WindowTables, LayersWithoutAWindowNeedEveryBlock) {
-  StepPlan plan = NextPlan();
-  plan.starts = {Start(0, 10)};
-  plan.starts[0].cached_length = 9;
-  plan.block_ops = {Append(0, kNoBlock.value())};
-  ExpectRefused(plan, "`block_ops.dst`");
-}
-
-TEST_F(WindowTables, EachGroupHasItsOwnIds) {
-  StepPlan plan = NextPlan();
-  plan.starts = {Start(0, 4)};
-  plan.block_ops = {Append(0, 7), Append(0, 3, 1)};
-  ExpectRefused(plan, "below 3");
-}
-
-TEST_F(WindowTables, EveryGroupNeedsABlockForEachRow) {
-  ExpectRefused(WholePrompt(0, 0), "blocks of the table");
-}
-
-TEST_F(WindowTables, AFailedSequenceLeavesItsWindowToo) {
-  ComputeNine();
-  StepPlan plan = NextPlan();
-  plan.block_ops = {Append(0, 3), Append(0, 0, 1)};
-  plan.segments = {Decode(0)};
-  for (std::uint32_t committed = 10; committed < 12; ++committed) {
-    Run(plan, committed);
-    plan = Decodes(0);
-  }
-  Run(plan, 11, ShardFinish::kError);  // of the row at position 11; the next one would see 8 to 12
-  StepPlan other = FourInBlock(1);
-  ASSERT_EQ(Message(checker_.Check(other)), "");
 }
 
 TEST_F(PlanCheckerTest, ACopyNeverWritesASharedBlock) {
