@@ -5,7 +5,11 @@
 namespace penstock::router {
 
 HttpResponse ErrorFormat::Response(const ApiError& error) const {
-  HttpResponse response{Status(error.kind), std::string(ContentType(error.kind)), {}, Body(error)};
+  HttpResponse response{Status(error.kind),
+                        std::string(ContentType(error.kind)),
+                        {},
+                        Body(error),
+                        RequestFailure{NameOf(error.kind), error.message}};
   if (const int seconds = RetryAfter(error.kind); seconds > 0) {
     response.headers.push_back({"retry-after", std::to_string(seconds)});
     response.headers.push_back({"retry-after-ms", std::to_string(seconds * 1000)});

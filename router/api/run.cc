@@ -135,29 +135,33 @@ class Run final : public std::enable_shared_from_this<Run> {
     // Counted before the answer ends, so that a client that has read its end finds it counted.
     const Time ended = SteadyNow();
     context_.metrics.requests().TotalTime(ended - arrived_);
+    permit_ = Permit();
     if (failed_ == candidates_.size()) {
-      context_.metrics.requests().Failed(NameOf(ApiErrorKind::kGeneration));
+      const std::string_view kind = NameOf(ApiErrorKind::kGeneration);
+      context_.metrics.requests().Failed(kind);
+      TellEnd({.failure = RequestFailure{kind, last_failure_}});
+      trace_.Finish(kind);
     } else {
       context_.metrics.requests().Succeeded(FinishName(reason));
+      TellEnd({.finish_reason = FinishName(reason)});
+      trace_.Finish("");
     }
-    permit_ = Permit();
-    CountTokens(ended - arrived_);
-    trace_.Finish(failed_ == candidates_.size() ? NameOf(ApiErrorKind::kGeneration) : "");
     writer_->AllEnded(ended);
   }
 
-  // Counts the tokens of the whole answer. Each candidate counts its own prompt, even if all are
-  // the same.
-  void CountTokens(Duration elapsed) {
+  // Adds the tokens of the whole answer. Each candidate counts its own prompt, even if all are the
+  // same.
+  void TellEnd(RequestEnd end) {
     const auto exchange = exchange_.lock();
     if (!exchange) return;
     TokenCounts counts;
-    counts.elapsed = elapsed;
+    counts.elapsed = SteadyNow() - arrived_;
     for (const Candidate& candidate : candidates_) {
       counts.prompt += candidate.prompt_tokens;
       counts.generated += candidate.tokens;
     }
-    exchange->CountTokens(counts);
+    if (!end.failure || counts.generated > 0) end.tokens = counts;
+    exchange->Ended(std::move(end));
   }
 
   void On(std::size_t index, const GenerationError& error, std::vector<RequestId>& losers) {
@@ -165,11 +169,17 @@ class Run final : public std::enable_shared_from_this<Run> {
     const ApiError api = errors_.FromEngine(error, context_.options);
     if (writer_->FailedAlone(index, api)) {
       ++failed_;
+      last_failure_ = api.message;
       return CandidateEnded(FinishReason::kCancelled);
     }
     losers = Over(api.message);
-    context_.metrics.requests().Failed(NameOf(api.kind));
-    writer_->Failed(api);
+    Fail(api);
+  }
+
+  void Fail(const ApiError& error) {
+    context_.metrics.requests().Failed(NameOf(error.kind));
+    TellEnd({.failure = RequestFailure{NameOf(error.kind), error.message}});
+    writer_->Failed(error);
   }
 
   // Ends the request early; returns the generations that still run. Requires the mutex.
@@ -201,14 +211,14 @@ class Run final : public std::enable_shared_from_this<Run> {
       const std::lock_guard lock(mutex_);
       if (over_) return;
       running = Over(TextOf(reason));
+      std::string why(TextOf(reason));
       if (reason == CloseReason::kTimeout) {
-        context_.metrics.requests().Failed(NameOf(ApiErrorKind::kDeadline));
-        writer_->Failed({ApiErrorKind::kDeadline, std::string(TextOf(reason)), ""});
+        Fail({ApiErrorKind::kDeadline, std::move(why), ""});
       } else if (reason == CloseReason::kStopping) {
-        context_.metrics.requests().Failed(NameOf(ApiErrorKind::kDraining));
-        writer_->Failed({ApiErrorKind::kDraining, std::string(TextOf(reason)), ""});
+        Fail({ApiErrorKind::kDraining, std::move(why), ""});
       } else {
         context_.metrics.requests().Cancelled();
+        TellEnd({.failure = RequestFailure{"cancelled", std::move(why)}});
       }
     }
     for (const RequestId id : running) context_.engine.Cancel(id);
@@ -227,6 +237,7 @@ class Run final : public std::enable_shared_from_this<Run> {
   Time now_;  // of the events being handled
   std::size_t ended_ = 0;
   std::size_t failed_ = 0;  // of them, without an answer
+  std::string last_failure_;
   bool over_ = false;
 };
 
@@ -269,9 +280,14 @@ void Launch(ApiContext& context, const RequestHead& head, const ErrorFormat& err
   StartRun(context, std::move(exchange), std::move(plan));
 }
 
+void CountRefusal(ApiContext& context, Exchange& exchange, const ApiError& error) {
+  context.metrics.requests().Failed(NameOf(error.kind));
+  exchange.Ended({.failure = RequestFailure{NameOf(error.kind), error.message}});
+}
+
 void RefuseRequest(ApiContext& context, Exchange& exchange, const ErrorFormat& errors,
                    const ApiError& error) {
-  context.metrics.requests().Failed(NameOf(error.kind));
+  CountRefusal(context, exchange, error);
   exchange.Respond(errors.Response(error));
 }
 

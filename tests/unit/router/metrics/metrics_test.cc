@@ -38,7 +38,8 @@ TEST(Metrics, RequestOutcomesAreCountedByTheirLabels) {
   metrics.requests().Cancelled();
   metrics.requests().UnknownKeys("tgi", 0);
   metrics.requests().UnknownKeys("openai", 3);
-  metrics.http().Response("/generate", 422);
+  metrics.http().Response("/generate", 422, "validation");
+  metrics.http().Response("/generate", 200, "");
   const std::string text = metrics.Render();
   EXPECT_THAT(text, HasSubstr("penstock_requests_total{route=\"/generate\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("penstock_requests_success_total{finish_reason=\"length\"} 1\n"));
@@ -46,8 +47,10 @@ TEST(Metrics, RequestOutcomesAreCountedByTheirLabels) {
   EXPECT_THAT(text, HasSubstr("penstock_requests_cancelled_total 1\n"));
   EXPECT_THAT(text, HasSubstr("penstock_unknown_keys_total{dialect=\"openai\"} 3\n"));
   EXPECT_THAT(text, Not(HasSubstr("penstock_unknown_keys_total{dialect=\"tgi\"}")));
+  EXPECT_THAT(text, HasSubstr("penstock_http_responses_total{code=\"422\",error=\"validation\","
+                              "route=\"/generate\"} 1\n"));
   EXPECT_THAT(text,
-              HasSubstr("penstock_http_responses_total{code=\"422\",route=\"/generate\"} 1\n"));
+              HasSubstr("penstock_http_responses_total{code=\"200\",route=\"/generate\"} 1\n"));
 }
 
 TEST(Metrics, LatenciesAreSecondsAndTokensAreSummed) {
