@@ -1,5 +1,7 @@
 #include "router/api/dialect.h"
 
+#include <algorithm>
+
 #include "router/http/text.h"
 
 namespace penstock::router {
@@ -10,7 +12,7 @@ HttpResponse ErrorFormat::Response(const ApiError& error) const {
                         {},
                         Body(error),
                         RequestFailure{NameOf(error.kind), error.message}};
-  if (const int seconds = RetryAfter(error.kind); seconds > 0) {
+  if (const int seconds = std::max(error.retry_after, RetryAfter(error.kind)); seconds > 0) {
     response.headers.push_back({"retry-after", std::to_string(seconds)});
     response.headers.push_back({"retry-after-ms", std::to_string(seconds * 1000)});
     response.headers.push_back({"x-should-retry", "true"});

@@ -47,11 +47,12 @@ struct ApiError {
   ApiErrorKind kind = ApiErrorKind::kInternal;
   std::string message;  // one line: field, value, limit
   std::string field;    // the key at fault, where there is one
+  int retry_after = 0;  // seconds; 0: those of its kind
 };
 
 // The label of a kind in metrics.
 std::string_view NameOf(ApiErrorKind kind);
-// Seconds after which a client may try again; 0: no advice.
+// Seconds after which a client may try again after any error of this kind; 0: no advice.
 int RetryAfter(ApiErrorKind kind);
 
 // The row of a dialect's table whose member `kind` has this value.

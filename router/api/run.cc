@@ -118,6 +118,7 @@ class Run final : public std::enable_shared_from_this<Run> {
     Candidate& candidate = candidates_[index];
     if (candidate.ended) return;
     candidate.ended = true;
+    context_.retry_advice.Computed(end.timings.inference);
     context_.metrics.requests().QueueTime(end.timings.queue);
     context_.metrics.requests().Tokens(end.prompt_tokens, end.cached_tokens, end.generated_tokens);
     context_.metrics.tenants().Tokens(tenant_, end.prompt_tokens, end.generated_tokens);
@@ -166,7 +167,8 @@ class Run final : public std::enable_shared_from_this<Run> {
 
   void On(std::size_t index, const GenerationError& error, std::vector<RequestId>& losers) {
     candidates_[index].ended = true;
-    const ApiError api = errors_.FromEngine(error, context_.options);
+    ApiError api = errors_.FromEngine(error, context_.options);
+    AdviseRetry(context_, api);
     if (writer_->FailedAlone(index, api)) {
       ++failed_;
       last_failure_ = api.message;
@@ -286,9 +288,16 @@ void CountRefusal(ApiContext& context, Exchange& exchange, const ApiError& error
 }
 
 void RefuseRequest(ApiContext& context, Exchange& exchange, const ErrorFormat& errors,
-                   const ApiError& error) {
+                   ApiError error) {
+  AdviseRetry(context, error);
   CountRefusal(context, exchange, error);
   exchange.Respond(errors.Response(error));
+}
+
+void AdviseRetry(const ApiContext& context, ApiError& error) {
+  if (error.kind != ApiErrorKind::kOverloaded) return;
+  const SchedulerMetrics& queue = context.metrics.scheduler();
+  error.retry_after = context.retry_advice.Seconds(queue.waiting(), queue.running());
 }
 
 std::string_view FinishName(FinishReason reason) {

@@ -61,7 +61,9 @@ void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan p
 void CountRefusal(ApiContext& context, Exchange& exchange, const ApiError& error);
 // Counts and answers it.
 void RefuseRequest(ApiContext& context, Exchange& exchange, const ErrorFormat& errors,
-                   const ApiError& error);
+                   ApiError error);
+// Adds to an overload when the client should try again.
+void AdviseRetry(const ApiContext& context, ApiError& error);
 
 std::string_view FinishName(FinishReason reason);  // for metrics
 

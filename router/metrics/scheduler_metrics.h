@@ -24,6 +24,8 @@ class SchedulerMetrics {
     Set(waiting_, waiting);
     Set(running_, running);
   }
+  std::uint64_t waiting() const { return static_cast<std::uint64_t>(waiting_.Value()); }
+  std::uint64_t running() const { return static_cast<std::uint64_t>(running_.Value()); }
   // Waiting requests whose newest reason is `short_of`.
   void SetWaitingFor(std::string_view short_of, std::uint64_t waiting) {
     Set(waiting_for_.Add({{"short_of", std::string(short_of)}}), waiting);

@@ -34,7 +34,8 @@ AnswerStyle CommonStyle(const ApiContext& context, std::string_view inputs, Time
 }
 
 void StartJob(ApiContext& context, Job job) {
-  const auto refuse = [&](const ApiError& error) {
+  const auto refuse = [&](ApiError error) {
+    AdviseRetry(context, error);
     CountRefusal(context, *job.exchange, error);
     job.refuse(error);
   };
