@@ -79,24 +79,24 @@ class GroupMetrics {
   }
 
   Families make_;
-  Family<Counter>& execute_messages_ =
-      make_.Counters("penstock_execute_messages_total",
-                     "Messages on the Execute streams, by direction, group and rank.");
+  Family<Counter>& execute_messages_ = make_.Counters(
+      "penstock_execute_messages_total",
+      "Messages on the Execute streams, by direction, group and rank.", "direction group rank");
   Gauge& plans_in_flight_ =
       make_.OneGauge("penstock_plans_in_flight", "Plans sent and not yet answered.");
   Gauge& plans_in_flight_max_ =
       make_.OneGauge("penstock_plans_in_flight_max",
                      "Greatest number of plans in flight in one group since the start.");
   Family<Gauge>& up_ =
-      make_.Gauges("penstock_group_up", "1 while the replica group serves, else 0.");
+      make_.Gauges("penstock_group_up", "1 while the replica group serves, else 0.", "group");
   Family<Counter>& losses_ =
-      make_.Counters("penstock_group_losses_total", "How often a replica group was lost.");
-  Family<Gauge>& running_ =
-      make_.Gauges("penstock_group_requests_running", "Requests being computed, by replica group.");
-  Family<Gauge>& blocks_ =
-      make_.Gauges("penstock_group_kv_blocks", "KV cache blocks by replica group and state.");
-  Family<Gauge>& plans_ =
-      make_.Gauges("penstock_group_plans_in_flight", "Plans sent and not yet answered, by group.");
+      make_.Counters("penstock_group_losses_total", "How often a replica group was lost.", "group");
+  Family<Gauge>& running_ = make_.Gauges("penstock_group_requests_running",
+                                         "Requests being computed, by replica group.", "group");
+  Family<Gauge>& blocks_ = make_.Gauges(
+      "penstock_group_kv_blocks", "KV cache blocks by replica group and state.", "group state");
+  Family<Gauge>& plans_ = make_.Gauges("penstock_group_plans_in_flight",
+                                       "Plans sent and not yet answered, by group.", "group");
 
   std::mutex mutex_;
   // Used at every step: looking a counter up by its labels would cost more than the step.

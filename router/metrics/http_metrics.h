@@ -28,7 +28,7 @@ class HttpMetrics {
   Families make_;
   Family<Counter>& responses_ =
       make_.Counters("penstock_http_responses_total",
-                     "HTTP responses by route, status and kind of error.");
+                     "HTTP responses by route, status and kind of error.", "code error route");
   Gauge& connections_ = make_.OneGauge("penstock_http_connections", "Open client connections.");
   Counter& connections_refused_ =
       make_.OneCounter("penstock_http_connections_refused_total",

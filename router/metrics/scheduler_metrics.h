@@ -58,16 +58,17 @@ class SchedulerMetrics {
   Gauge& waiting_ = make_.OneGauge("penstock_queue_size", "Requests waiting for admission.");
   Gauge& running_ = make_.OneGauge("penstock_requests_running", "Requests being computed.");
   Family<Gauge>& waiting_for_ =
-      make_.Gauges("penstock_queue_reasons", "Waiting requests by what they wait for.");
-  Family<Counter>& decisions_ =
-      make_.Counters("penstock_scheduler_decisions_total", "Decisions of the scheduler, by kind.");
+      make_.Gauges("penstock_queue_reasons", "Waiting requests by what they wait for.", "short_of");
+  Family<Counter>& decisions_ = make_.Counters("penstock_scheduler_decisions_total",
+                                               "Decisions of the scheduler, by kind.", "decision");
   Family<Counter>& admitted_ =
       make_.Counters("penstock_requests_admitted_total",
-                     "Requests admitted, also after preemption, by admission policy and order.");
+                     "Requests admitted, also after preemption, by admission policy and order.",
+                     "admission order");
   Counter& preemptions_ = make_.OneCounter(
       "penstock_preemptions_total", "Running requests that were preempted, to be computed again.");
-  BlockGauges blocks_{
-      make_.Gauges("penstock_kv_blocks", "KV cache blocks by state; the states sum to the pool.")};
+  BlockGauges blocks_{make_.Gauges(
+      "penstock_kv_blocks", "KV cache blocks by state; the states sum to the pool.", "state")};
   Counter& prefix_looked_up_ = make_.OneCounter(
       "penstock_prefix_cache_lookup_tokens_total",
       "Prompt tokens of admitted requests that were looked up in the prefix cache.");

@@ -4,13 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <thread>
 #include <vector>
-
-#include "tests/unit/support/paths.h"
 
 namespace penstock::router {
 namespace {
@@ -170,36 +165,6 @@ TEST(Metrics, OnlyTheTgiProfileCountsEveryBatchSize) {
   Metrics tgi;
   tgi.AddTgiNames(100, 200, 16, true);
   EXPECT_EQ(Samples(tgi.Render(), "tgi_batch_next_size_bucket{"), 1025u);
-}
-
-// docs/api/metrics.md.
-std::string MetricsPage() {
-  std::string page =
-      "# Metrics\n\n"
-      "<!-- Generated from router/metrics.\n"
-      "     After a change: PENSTOCK_UPDATE_DOCS=1 build/tests/router_metrics_test -->\n\n"
-      "`GET /metrics` shows these in the text format of Prometheus. Times are in seconds. A "
-      "metric\n"
-      "with labels appears with its first value. The names that begin with `tgi_` are those of\n"
-      "text-generation-inference, for its dashboards and alerts; `--api-profile tgi` gives\n"
-      "`tgi_batch_next_size` TGI's 1,024 buckets, and 11 otherwise.\n\n"
-      "| Metric | Type | Meaning |\n|---|---|---|\n";
-  Metrics metrics;
-  metrics.AddTgiNames(100, 200, 16, false);
-  for (const FamilyText& family : metrics.families()) {
-    page += "| `" + family.name + "` | " + family.type + " | " + family.help + " |\n";
-  }
-  return page;
-}
-
-TEST(MetricsPageTest, IsUpToDate) {
-  const std::string path = testing_support::SourcePath("docs/api/metrics.md");
-  if (std::getenv("PENSTOCK_UPDATE_DOCS") != nullptr) std::ofstream(path) << MetricsPage();
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  EXPECT_TRUE(text.str() == MetricsPage())
-      << path << " is stale. Run: PENSTOCK_UPDATE_DOCS=1 build/tests/router_metrics_test";
 }
 
 TEST(Metrics, TenantsHaveABoundedNumberOfLabels) {
