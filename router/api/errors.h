@@ -70,6 +70,9 @@ ApiError Unsupported(std::string_view field, std::string_view why);
 // "`field` must be LIMIT. Given: VALUE"
 ApiError MustBe(std::string_view field, std::string_view limit, std::string_view given);
 
+// Calls the field at fault, also in the message, as the client's dialect does.
+void RenameField(ApiError& error, std::string name);
+
 // The API error for an error of the engine, of the HTTP side, or of the reader of a body.
 ApiError FromEngine(const GenerationError& error);
 ApiError FromHttp(const HttpFailure& failure);
