@@ -151,12 +151,28 @@ std::optional<std::string> AsString(const std::optional<json::Raw>& raw) {
   return text;
 }
 
+// Keys that would give another kind of answer.
+Check CheckAnswerKind(const ChatRequest& request) {
+  for (const std::string& modality : request.modalities.value_or(std::vector<std::string>())) {
+    if (modality != "text")
+      return MustBe("modalities", "[\"text\"]", json::DescribeString(modality));
+  }
+  if (request.audio) return Unsupported("audio", "is not supported: answers are text");
+  if (request.moderation) return Unsupported("moderation", "is not supported");
+  if (request.web_search_options) return Unsupported("web_search_options", "are not supported");
+  if (!IsEmptyArray(request.functions) && AsString(request.function_call) != "none") {
+    return Unsupported("functions", "are not supported");
+  }
+  return std::nullopt;
+}
+
 Check CheckChatFeatures(const ChatRequest& request) {
   if (request.messages.count == 0) return MustBe("messages", "at least one message", "0");
   if (!IsEmptyArray(request.tools) && AsString(request.tool_choice) != "none") {
     return Unsupported("tools",
                        "are not supported; with `tool_choice` `none` the template sees them");
   }
+  if (auto error = CheckAnswerKind(request)) return error;
   if (request.chat_template) {
     return Unsupported("chat_template", "in a request is not supported");
   }

@@ -50,5 +50,65 @@ TEST_F(OpenAiErrorsTest, TheEnginesErrorsNameTheKeysOfTheRoute) {
               HasSubstr("`num_tokens` is too small"));
 }
 
+// Each of OpenAI's keys that has no effect, as the SDKs send them.
+constexpr std::string_view kHarmless =
+    R"("metadata":{"a":"b"},"parallel_tool_calls":true,"prediction":{"type":"content"},)"
+    R"("prompt_cache_key":"k","prompt_cache_options":{},"prompt_cache_retention":"24h",)"
+    R"("reasoning_effort":"low","safety_identifier":"s","service_tier":"auto","store":false,)"
+    R"("user":"u","verbosity":"low","stream_options":{"include_obfuscation":false},)"
+    R"("modalities":["text"],"function_call":"none","functions":[{"name":"f"}])";
+
+TEST_F(OpenAiErrorsTest, KeysWithoutEffectAreAcceptedAndNamed) {
+  AnswerWith({"a"}, FinishReason::kLength);
+  const auto chat = Post("/v1/chat/completions", Chat(kHarmless));
+  EXPECT_EQ(chat.status, 200) << chat.body;
+  EXPECT_EQ(chat.headers.at("x-penstock-ignored"),
+            "metadata,parallel_tool_calls,prediction,prompt_cache_key,prompt_cache_options,"
+            "prompt_cache_retention,reasoning_effort,safety_identifier,service_tier,store,user,"
+            "verbosity,include_obfuscation");
+  EXPECT_THAT(metrics_.Render(), Not(HasSubstr("penstock_unknown_keys_total{")));
+  const auto completion = Post("/v1/completions", R"({"prompt":"a","user":"u","usr":1})");
+  EXPECT_EQ(completion.headers.at("x-penstock-ignored"), "usr,user");
+  // null says nothing.
+  EXPECT_EQ(
+      Post("/v1/completions", R"({"prompt":"a","user":null})").headers.count("x-penstock-ignored"),
+      0U);
+}
+
+TEST_F(OpenAiErrorsTest, StrictJsonTakesOpenAisKeysAndRefusesOthers) {
+  api_.strict_json = true;
+  AnswerWith({"a"}, FinishReason::kLength);
+  EXPECT_EQ(Post("/v1/chat/completions", Chat(kHarmless)).status, 200);
+  EXPECT_EQ(Post("/v1/completions", R"({"prompt":"a","user":"u"})").status, 200);
+  const value error = ChatError(R"("usr":"u")");
+  EXPECT_EQ(error.at("message"), "`usr` is not a key that this server knows. Nearest: `user`");
+}
+
+TEST_F(OpenAiErrorsTest, KeysThatAskForAnotherAnswerAreRefused) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {R"("audio":{"voice":"alloy"})", "`audio` is not supported: answers are text"},
+      {R"("modalities":["text","audio"])",
+       "`modalities` must be [\"text\"]. Given: string \"audio\""},
+      {R"("moderation":{})", "`moderation` is not supported"},
+      {R"("web_search_options":{})", "`web_search_options` are not supported"},
+      {R"("functions":[{"name":"f"}])", "`functions` are not supported"},
+  };
+  for (const auto& [more, message] : cases) {
+    EXPECT_EQ(ChatError(more).at("message"), value(message)) << more;
+  }
+  EXPECT_EQ(engine_.calls(), 0U);
+}
+
+using TgiProfileTest = OpenAiErrorsTest;
+
+TEST_F(TgiProfileTest, StrictJsonTakesOpenAisKeysThatHaveNoEffect) {
+  dialects_.tgi_only = true;
+  api_.strict_json = true;
+  AnswerWith({"a"}, FinishReason::kLength);
+  EXPECT_EQ(Post("/v1/chat/completions", Chat(R"("user":"u","store":true)")).status, 200);
+  EXPECT_EQ(Post("/v1/completions", R"({"prompt":"a","user":"u"})").status, 200);
+  EXPECT_EQ(Post("/v1/chat/completions", Chat(R"("usr":"u")")).status, 400);
+}
+
 }  // namespace
 }  // namespace penstock::router
