@@ -70,6 +70,15 @@ constexpr auto kCompletion = json::Join(
                                                                     "a positive integer"),
     });
 
+// The key that an object lacks; empty if that is not the error.
+std::string MissingKey(const json::Error& error) {
+  constexpr std::string_view kMissing = "missing field `";
+  if (!error.what.starts_with(kMissing)) return "";
+  const std::string key =
+      error.what.substr(kMissing.size(), error.what.rfind('`') - kMissing.size());
+  return error.path.empty() ? key : error.path + "." + key;
+}
+
 ApiError ToApiError(const json::Error& error) {
   if (error.kind == json::Error::Kind::kSyntax) {
     return {ApiErrorKind::kMalformedJson, "the body is not valid JSON: " + error.Text(),
@@ -80,7 +89,8 @@ ApiError ToApiError(const json::Error& error) {
     return {ApiErrorKind::kWrongType,
             "`" + field + "` must be " + error.expected + ". Given: " + error.found, error.path};
   }
-  return {ApiErrorKind::kWrongType, error.Text(), error.path};
+  const std::string missing = MissingKey(error);
+  return {ApiErrorKind::kWrongType, error.Text(), missing.empty() ? error.path : missing};
 }
 
 constexpr BodyRules kRules = {.limits = kPythonLimits, .to_error = ToApiError};

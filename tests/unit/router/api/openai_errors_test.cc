@@ -50,6 +50,21 @@ TEST_F(OpenAiErrorsTest, TheEnginesErrorsNameTheKeysOfTheRoute) {
               HasSubstr("`num_tokens` is too small"));
 }
 
+TEST_F(OpenAiErrorsTest, AMissingKeyIsTheParameter) {
+  EXPECT_EQ(Error("/v1/completions", "{}").at("param"), "prompt");
+  EXPECT_EQ(Error("/v1/chat/completions", R"({"messages":[{"content":"a"}]})").at("param"),
+            "messages[0].role");
+}
+
+TEST_F(OpenAiErrorsTest, MinTokensMustNotBeAboveTheLength) {
+  EXPECT_EQ(ChatError(R"("min_tokens":5,"max_tokens":4)").at("message"),
+            "`min_tokens` must be at most `max_tokens`, 4. Given: 5");
+  EXPECT_EQ(ChatError(R"("min_tokens":5,"max_completion_tokens":4)").at("message"),
+            "`min_tokens` must be at most `max_completion_tokens`, 4. Given: 5");
+  EXPECT_EQ(Error("/v1/completions", R"({"prompt":"a","min_tokens":17})").at("param"),
+            "min_tokens");
+}
+
 // Each of OpenAI's keys that has no effect, as the SDKs send them.
 constexpr std::string_view kHarmless =
     R"("metadata":{"a":"b"},"parallel_tool_calls":true,"prediction":{"type":"content"},)"
