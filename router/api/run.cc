@@ -138,9 +138,9 @@ class Run final : public std::enable_shared_from_this<Run> {
     context_.metrics.requests().TotalTime(ended - arrived_);
     permit_ = Permit();
     if (failed_ == candidates_.size()) {
-      const std::string_view kind = NameOf(ApiErrorKind::kGeneration);
+      const std::string_view kind = NameOf(last_failure_.kind);
       context_.metrics.requests().Failed(kind);
-      TellEnd({.failure = RequestFailure{kind, last_failure_}});
+      TellEnd({.failure = RequestFailure{kind, last_failure_.message}});
       trace_.Finish(kind);
     } else {
       context_.metrics.requests().Succeeded(FinishName(reason));
@@ -171,7 +171,7 @@ class Run final : public std::enable_shared_from_this<Run> {
     AdviseRetry(context_, api);
     if (writer_->FailedAlone(index, api)) {
       ++failed_;
-      last_failure_ = api.message;
+      last_failure_ = api;
       return CandidateEnded(FinishReason::kCancelled);
     }
     losers = Over(api.message);
@@ -239,7 +239,7 @@ class Run final : public std::enable_shared_from_this<Run> {
   Time now_;  // of the events being handled
   std::size_t ended_ = 0;
   std::size_t failed_ = 0;  // of them, without an answer
-  std::string last_failure_;
+  ApiError last_failure_;
   bool over_ = false;
 };
 

@@ -37,7 +37,7 @@ using RetryAfterTest = ApiTest;
 
 // The queue has 40 requests, of which 8 are computed at once in 3 s.
 TEST_F(RetryAfterTest, IsThatOfTheQueueInEveryDialect) {
-  api_.max_concurrent_requests = 1;
+  api_.max_concurrent_requests = 2;
   AnswerWith({"a"}, FinishReason::kLength);
   const auto script = engine_.script;
   engine_.script = [script](const GenerationRequest& request) {
@@ -52,7 +52,8 @@ TEST_F(RetryAfterTest, IsThatOfTheQueueInEveryDialect) {
       {"/generate", R"({"inputs":"a"})"},
       {"/v1/completions", R"({"prompt":"a"})"},
       {"/predictions/demo", R"({"inputs":"a"})"},
-      {"/v1/completions", R"({"prompt":["a","b"]})"},  // more than there are permits
+      {"/predictions/demo", R"({"inputs":["a","b"]})"},
+      {"/v1/completions", R"({"prompt":["a","b","c"]})"},  // more than there are permits
   };
   for (const auto& [path, body] : requests) {
     const auto response = Post(path, body);
