@@ -333,8 +333,8 @@ void Checker::TakePreemption(const Decision& decision, Request& request) {
   if (!request.sequence || group.Find(*request.sequence) == nullptr) Requeue(request);
 }
 
-// Overtaken are all waiting requests that arrived earlier and fit the group. A preempted request
-// returns to the front of the queue; among preempted requests the oldest is first.
+// A waiting request is overtaken if it arrived before the admitted one and fits the group. A
+// preempted request comes before all new ones, so it overtakes only older preempted ones.
 void Checker::CountOvertakes(const Request& admitted, const GroupModel& group) {
   const bool restart = admitted.preemptions > 0;
   const std::uint32_t bound = queue_.MaxOvertakes();

@@ -383,7 +383,7 @@ void GroupModel::TakePart(const SequenceResult& part) {
   const auto it = sequences_.find(part.sequence);
   if (it == sequences_.end()) return;
   SequenceModel& sequence = it->second;
-  if (part.finish == ShardFinish::kError) kv_.Spoil(sequence.kv);
+  if (part.finish == ShardFinish::kError) kv_.Invalidate(sequence.kv);
   for (const SampledToken& token : part.tokens) {
     const auto position = static_cast<std::uint32_t>(sequence.kv.histories.size());
     sequence.kv.histories.push_back(Extend(sequence.kv.histories.back(), token.token));

@@ -67,9 +67,9 @@ class GroupModel {
     std::size_t sequences = 0;
     std::size_t blocks = 0;
   };
-  // Sequences that ended and that no plan names since the last call, with their blocks.
+  // The sequences whose last plan in flight returned since the last call, and their blocks.
   Reclaimed TakeReclaimed() { return std::exchange(reclaimed_, {}); }
-  // Whether the worst cases of all that runs fit at once, so that no decode waits for memory.
+  // Whether the worst cases of all running requests fit together. Then no decode waits for memory.
   bool HasRoomForAll(const std::map<RequestId, RequestModel>& requests) const;
   bool Fits(const RequestModel& request) const;
   // Whether guaranteed admission could admit the request.
@@ -77,7 +77,7 @@ class GroupModel {
                   const std::map<RequestId, RequestModel>& requests) const;
   // G4: whether the next plan could compute something for an admitted sequence.
   bool SomethingRunnable(const std::map<RequestId, RequestModel>& requests) const;
-  // G7: the most blocks that sequences which cannot be preempted may come to hold.
+  // G7: the most blocks that the sequences without preemption may hold at their ends.
   std::uint64_t WorstCaseBlocks(const std::map<RequestId, RequestModel>& requests) const;
 
  private:

@@ -89,7 +89,7 @@ void KvModel::NeedPositions(const KvTable& table, std::uint64_t positions,
                          " blocks of " + std::to_string(block_size_));
 }
 
-void KvModel::Spoil(const KvTable& table) {
+void KvModel::Invalidate(const KvTable& table) {
   for (const BlockId id : table.blocks) {
     Block& block = blocks_[id.value()];
     if (block.writer == table.sequence && block.live + block.retiring == 1) block.cells.clear();

@@ -40,7 +40,7 @@ class KvModel {
   void NeedPositions(const KvTable& table, std::uint64_t positions, Findings& findings) const;
 
   // The sequence failed: what it wrote and no other sequence holds is wrong.
-  void Spoil(const KvTable& table);
+  void Invalidate(const KvTable& table);
   // The sequence ended. Plans in flight may still use its blocks.
   void Retire(const KvTable& table);
   // No plan in flight uses the blocks for this sequence.
