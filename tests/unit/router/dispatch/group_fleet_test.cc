@@ -137,7 +137,7 @@ TEST_F(GroupFleetTest, StoppingEndsAnAttemptThatWaitsForItsShards) {
   options.groups[0].startup_timeout = std::chrono::hours(1);
   Metrics metrics;
   GroupFleet fleet(std::move(options), metrics);
-  fleet.Start([](const absl::Status&) { ADD_FAILURE() << "nobody is there"; });
+  fleet.Start([](const absl::Status&) { ADD_FAILURE() << "no shard is there"; });
   fleet.Stop();
 }
 
