@@ -20,6 +20,8 @@ namespace {
 
 // --max-step-tokens auto when the target time bounds a step.
 constexpr std::uint32_t kTimedStepTokens = 2048;
+// Open files of the router that are not connections of clients: shards, logs, wake-ups.
+constexpr std::uint64_t kOtherFiles = 128;
 
 std::uint32_t Count(const options::Values& values, std::string_view name) {
   return static_cast<std::uint32_t>(values.GetInt(name));
@@ -127,6 +129,14 @@ HttpOptions HttpSettings(const options::Values& values) {
   http.io_threads = Count(values, "io-threads");
   http.limits.body_bytes = static_cast<std::size_t>(values.GetBytes("payload-limit"));
   return http;
+}
+
+std::string OpenFilesWarning(const HttpOptions& http, std::uint64_t open_files) {
+  const std::uint64_t needed = http.max_connections + kOtherFiles;
+  if (open_files >= needed) return "";
+  return "the hard limit of open files is " + std::to_string(open_files) + ", but " +
+         std::to_string(http.max_connections) + " connections need " + std::to_string(needed) +
+         ": further connections wait. LimitNOFILE of systemd or `ulimit -Hn` sets it";
 }
 
 ApiOptions ApiSettings(const options::Values& values) {

@@ -8,6 +8,7 @@
 
 #include "common/exit_codes.h"
 #include "common/log.h"
+#include "common/open_files.h"
 #include "common/status.h"
 #include "shard/service/shard_server.h"
 
@@ -63,6 +64,7 @@ int RunShards(std::vector<HostedShard> shards, const Notifier& notifier) {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  RaiseOpenFiles();  // a checkpoint may have hundreds of files
   LoadWatch loads(shards.size(), notifier);
   std::vector<std::unique_ptr<ShardServer>> servers;
   for (HostedShard& shard : shards) {
