@@ -205,6 +205,17 @@ def test_classes_finds_qualified_and_defaulted_methods(tmp_path, elsewhere):
     assert len(found) == 1 and "penstock::a::X is also defined in a/x.cc" in found[0]
 
 
+@pytest.mark.parametrize("method", ["void X::G() {}", "X::~X() = default;"])
+def test_classes_finds_methods_in_a_namespace_of_one_line(tmp_path, method):
+    sources = {
+        "a/x.cc": "namespace p::a { class Y; void X::F() {} }\n",
+        "b/y.cc": "namespace p { namespace a { class Y; " + method + " } }\n",
+        "c/y.cc": "namespace q { " + method + " }\nnamespace { " + method + " }\n",
+    }
+    found = problems_of(classes.check, tmp_path, sources)
+    assert found == ["b/y.cc:1: p::a::X is also defined in a/x.cc"]
+
+
 def test_classes_passes_nested_classes_namespaces_templates_and_declarations(tmp_path):
     assert (
         problems_of(
