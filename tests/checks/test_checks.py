@@ -245,6 +245,8 @@ NAMED = {
     "router/engine.h": "class Engine { void CheckStep(); int kept_; };\n",
     "docs/decisions/0002-we-chose-this.md": "# 0002 We chose this\n",
     "options.cc": 'Row row{"max-batch-size"};\n',
+    "tool.py": 'parser.add_argument("--only", help="one")\n',
+    "script": "case $1 in\n  --fix) ;;\nesac\n",
 }
 
 
@@ -262,6 +264,11 @@ NAMED = {
         ("run", "# starts LoadedFacts\n", "no source defines LoadedFacts"),
         ("docs/a.md", "It is `LoadedFacts` there.\n", "no source defines LoadedFacts"),
         ("docs/a.md", "It is in `guarantees.md`.\n", "no file guarantees.md"),
+        ("docs/a.md", "`router` takes `--max-size`.\n", "no program has an option --max-size"),
+        ("docs/a.md", "    penstock-router --max-size 3\n", "no program has an option --max-size"),
+        ("docs/a.md", "    curl -s x | sort --max-size 3\n", "no program has an option --max-size"),
+        ("docs/a.md", "    CheckNow();\n", "no source defines CheckNow"),
+        ("docs/a.md", "As decision 0001 says.\n", "no decision 0001"),
         ("a.h", "// as docs/decisions/0001 says\n", "no docs/decisions/0001"),
         ("a.h", "// as decision 0001 says\n", "no decision 0001"),
     ],
@@ -279,7 +286,13 @@ def test_names_passes_what_exists_and_what_is_known_to_be_external(tmp_path):
         "//   auto a_local = Engine(some_options);\n"
         "// Engines, build/bin/x.sh, shard.pb.h, ResourceExhausted, https://a.b/GoneAway/x.md\n"
     )
-    files = {**NAMED, "router/engine.cc": comment, "docs/a.md": "A word: LoadedFacts. `router/`\n"}
+    document = (
+        "A word: LoadedFacts. `router/`; decision 0002; `--max-batch-size 3`, `--only`, `--fix`\n"
+        "\n```\nX=1 penstock-router --no-max-batch-size \\\n  --only --fix\n"
+        "curl -H x --cacert ca.pem \\\n  --other\n```\n"
+        "    ExecStart=/x/router --only\n    turn() {\n    turn()\n"
+    )
+    files = {**NAMED, "router/engine.cc": comment, "docs/a.md": document}
     assert problems_of(names.check, tmp_path, files) == []
 
 
