@@ -163,10 +163,13 @@ def test_a_killed_download_resumes(tmp_path, hub, options, code):
 
     hub.trouble[WEIGHTS] = hang
     child = subprocess.Popen([BIN / "penstock-launcher", "--model-id", REPO, "--port", "0", *options],
-                             env=environment(tmp_path, hub), stderr=subprocess.DEVNULL)
+                             env=environment(tmp_path, hub), stderr=subprocess.PIPE, text=True)
     assert reached.wait(30)
     child.send_signal(signal.SIGTERM)
-    assert child.wait(10) == code
+    _, said = child.communicate(timeout=2)
+    assert child.returncode == code
+    assert said.splitlines()[-1].endswith(
+        "launcher: stopping: received SIGTERM before the model was complete")
     release.set()
     asked = []
     hub.trouble[WEIGHTS] = lambda handler, start, end, content: asked.append((start, end))
