@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <sstream>
 #include <string_view>
@@ -25,20 +26,22 @@ std::string After(const std::string& line, std::string_view intro) {
   return found == std::string::npos ? "" : line.substr(found + intro.size());
 }
 
-// The first file of this name that the linker tried and could not read, with the reason. The linker
-// itself goes on to its next folder and then says that there is no such file.
+// The last file of this name that the linker tried and could not read, with the reason. The linker
+// itself goes on to its next folder and then says that there is no such file. In each folder it
+// first tries subfolders for certain processors, and last the folder itself.
 std::string UnreadableFile(ChildSpec program, const std::string& library) {
   program.environment.emplace_back("LD_DEBUG=libs");
   const auto said = RunForOutput(program);
   std::istringstream lines(said.ok() ? said->text : "");
+  std::string unreadable;
   for (std::string line; std::getline(lines, line);) {
     const std::string file = After(line, "trying file=");
     if (!file.ends_with("/" + library)) continue;
     const UniqueFd opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
     if (opened.open() || errno == ENOENT || errno == ENOTDIR) continue;
-    return file + ": " + std::strerror(errno);
+    unreadable = file + ": " + std::strerror(errno);
   }
-  return "";
+  return unreadable;
 }
 
 // Of a library that the linker found but could not use, or of a symbol that it lacks.
@@ -65,7 +68,9 @@ std::string LibraryError(const std::string& line, const ChildSpec& program) {
     return unreadable + ": let the user of the server read the file and enter its folders";
   }
   if (!library.starts_with("libtorch") && !library.starts_with("libc10")) return what;
-  return what + ": torch 2.11 is not installed: " + std::string(kInstall);
+  const char* given = std::getenv("PENSTOCK_TORCH_DIR");
+  const std::string where = given == nullptr ? "" : " in PENSTOCK_TORCH_DIR=" + std::string(given);
+  return what + ": torch 2.11 is not installed" + where + ": " + std::string(kInstall);
 }
 
 }  // namespace penstock::launcher

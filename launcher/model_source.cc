@@ -24,8 +24,9 @@ namespace {
 
 constexpr int kSignalExit = 128;  // plus the signal, as shells count
 
-// While it exists, SIGINT, SIGTERM and SIGHUP end the process, with a line in the log. A thread waits
-// for them: a handler may not log, and the first process of a container ignores signals without one.
+// While it exists, SIGINT, SIGTERM and SIGHUP end the process, with a line in the log. A thread
+// waits for them: a handler may not log, and the first process of a container ignores signals
+// without one.
 class EndOnSignals {
  public:
   // A signal ends a server with success, but --download-only with failure: the model is incomplete.

@@ -1,5 +1,6 @@
 #include "launcher/supervised_child.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <array>
@@ -31,10 +32,16 @@ bool ReadAvailable(int fd, Sink sink) {
   return true;
 }
 
+// What makes the kernel send SIGBUS.
+constexpr const char* kMappedFile =
+    "a file that it maps is shorter than it should be, such as a library of torch or a file of the "
+    "model, or /dev/shm is full";
+
 // The cause that a child left: its FAILED notice, else its last line that says "error".
 std::string CauseOf(const ChildSpec& child, const ExitStatus& exit, const std::string& failure,
                     const LineBuffer& lines) {
-  if (!failure.empty() || exit.by_signal) return failure;
+  if (!failure.empty()) return failure;
+  if (exit.by_signal) return exit.code == SIGBUS ? kMappedFile : "";
   for (auto line = lines.last_lines().rbegin(); line != lines.last_lines().rend(); ++line) {
     if (const std::string library = LibraryError(*line, child); !library.empty()) return library;
     const std::size_t found = line->find("error: ");

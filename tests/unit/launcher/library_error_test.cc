@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -34,6 +35,12 @@ std::string ErrorOf(const std::string& what, const std::string& tried = "/none/l
 TEST(LibraryErrorTest, AnAbsentTorchIsNotInstalled) {
   EXPECT_THAT(ErrorOf(kNotFound),
               AllOf(HasSubstr(kNotFound), HasSubstr("torch 2.11 is not installed: run `pip")));
+}
+
+TEST(LibraryErrorTest, AWrongFolderOfTorchIsNamed) {
+  ::setenv("PENSTOCK_TORCH_DIR", "/opt/none", 1);
+  EXPECT_THAT(ErrorOf(kNotFound), HasSubstr("is not installed in PENSTOCK_TORCH_DIR=/opt/none: "));
+  ::unsetenv("PENSTOCK_TORCH_DIR");
 }
 
 // For the reader a link to itself is like a file without permission, also for root.
