@@ -298,6 +298,7 @@ def test_a_renamed_model_is_followed(tmp_path, hub):
     (REPO, ["--revision", "../../x"], "--revision ../../x: must be a branch, a tag or a commit"),
     ("no such folder", [], "there is no such folder, and it is no model id"),
     ("../secret", [], "there is no such folder"),
+    ("https://huggingface.co/org/name", [], "is an address; give a model id (org/name) or"),
 ])
 def test_what_the_hub_does_not_have_is_reported(tmp_path, hub, model, options, words):
     code, _, error = fetch(tmp_path, hub, model=model, options=options)
