@@ -44,10 +44,6 @@
 
 namespace penstock::scheduler {
 
-// The most decode rows of a step, drafts included. Up to about this many rows, reading the weights
-// bounds a step, so a further row is nearly free (docs/decisions/0025).
-constexpr std::uint32_t kVerifiedRows = 16;
-
 class GroupScheduler {
  public:
   // `lengths` must outlive the group. It learns from the requests that end here.

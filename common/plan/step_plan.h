@@ -54,6 +54,10 @@ struct SequenceStart {
   friend bool operator==(const SequenceStart&, const SequenceStart&) = default;
 };
 
+// The most decode rows of a step whose decodes have drafts, drafts included. Up to about this many
+// rows, reading the weights bounds a step, so a further row is nearly free (docs/decisions/0025).
+inline constexpr std::uint32_t kVerifiedRows = 16;
+
 struct Segment {
   enum class Kind : std::uint8_t { kPrompt, kDecode };
   enum class Logits : std::uint8_t { kNone, kLast, kAll };

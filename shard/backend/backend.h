@@ -51,6 +51,8 @@ struct RaggedSegment {
   // begins as zeros if context_length is 0. Otherwise the rows continue the segment before of the
   // same sequence, and every position before them was computed.
   SlotId state;
+  // How many of the last rows are drafts. KeepDrafts says how many of them stay in the state.
+  std::uint32_t drafts = 0;
 };
 
 struct RaggedBatch {
@@ -71,6 +73,11 @@ struct CandidateChoice {
   std::uint32_t row = 0;      // of the segment
 };
 
+struct DraftsKept {
+  std::uint32_t segment = 0;  // index into RaggedBatch::segments, a segment with drafts
+  std::uint32_t rows = 0;     // the first of them; the others were wrong
+};
+
 // Limits agreed at Configure.
 struct BackendLimits {
   std::uint32_t max_step_tokens = 512;       // rows of a batch
@@ -81,6 +88,8 @@ struct BackendLimits {
   // same blocks as K and V and is written for every row. 0: no contrastive search, no plane.
   std::uint32_t max_candidate_rows = 0;
   std::uint32_t max_sequences = 64;  // whose states the backend keeps
+  // Draft rows of all segments of a batch. With recurrent layers each has a state of its own.
+  std::uint32_t max_draft_rows = 0;
 };
 
 class Backend {
@@ -126,7 +135,7 @@ class Backend {
 
   // Computes a step. Writes K/V of every row to the cache, except those of candidates. After it
   // come Similarities and CommitCandidates if there are candidate segments, then Logits for
-  // batch.logit_rows.
+  // batch.logit_rows, then KeepDrafts if there are drafts.
   virtual absl::Status Execute(const RaggedBatch& batch) = 0;
 
   // Sets `out`, which has query_count entries: for each row of a candidate segment of the last
@@ -138,6 +147,11 @@ class Backend {
   // logit row is that row. There is one choice for each candidate segment of the last batch, in
   // ascending order. Every rank makes the same call.
   virtual absl::Status CommitCandidates(std::span<const CandidateChoice> choices) = 0;
+
+  // Of models with recurrent layers: the sequences of the last batch continue after these drafts.
+  // A segment with drafts that is not named keeps none. K and V need nothing: the rows of wrong
+  // drafts are written again. Every rank makes the same call.
+  virtual absl::Status KeepDrafts(std::span<const DraftsKept>) { return absl::OkStatus(); }
 
   // float32 [count, vocabulary] in host memory for logit_rows[first, first + count), with the
   // shares of all ranks. count <= max_logit_rows. Valid until the next call of any kind. The caller

@@ -29,6 +29,10 @@ absl::Status CheckState(const RaggedSegment& segment, const BackendLimits& limit
     return BadValue("segment.state", std::to_string(segment.state.value()),
                     "below " + std::to_string(limits.max_sequences));
   }
+  if (segment.drafts >= segment.query_count) {
+    return BadValue("segment.drafts", std::to_string(segment.drafts),
+                    "below the rows of the segment, " + std::to_string(segment.query_count));
+  }
   if (!segment.candidates && !segment.row.has_value()) return absl::OkStatus();
   return BadValue("segment.candidates or segment.row", "set", "not set: the model has states");
 }
@@ -64,6 +68,14 @@ absl::Status CheckSegment(const RaggedSegment& segment, std::uint32_t expected_s
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckDrafts(const RaggedBatch& batch, const BackendLimits& limits) {
+  std::uint64_t drafts = 0;
+  for (const RaggedSegment& segment : batch.segments) drafts += segment.drafts;
+  if (drafts <= limits.max_draft_rows) return absl::OkStatus();
+  return BadValue("draft rows", std::to_string(drafts),
+                  "at most " + std::to_string(limits.max_draft_rows));
 }
 
 // Each candidate segment has one logit row, its first. All together have at most
@@ -125,6 +137,12 @@ absl::Status NotAllCandidates(std::size_t choices, std::size_t segments) {
                              " candidate segments");
 }
 
+absl::Status NotDrafts(const DraftsKept& kept) {
+  return absl::InternalError("segment " + std::to_string(kept.segment) +
+                             " of the last batch has fewer than " + std::to_string(kept.rows) +
+                             " drafts");
+}
+
 absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
                         const Program& program, const CacheBlocks& cache) {
   if (batch.tokens.empty() || batch.tokens.size() > limits.max_step_tokens) {
@@ -154,6 +172,7 @@ absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
     }
     before = row;
   }
+  if (!program.states.empty()) PENSTOCK_RETURN_IF_ERROR(CheckDrafts(batch, limits));
   return CheckCandidates(batch, limits);
 }
 

@@ -33,4 +33,7 @@ absl::Status CheckLogitRows(std::uint32_t first, std::size_t count, const Backen
 absl::Status NotCandidates(std::uint32_t segment, std::size_t rows);
 absl::Status NotAllCandidates(std::size_t choices, std::size_t segments);
 
+// Error of KeepDrafts.
+absl::Status NotDrafts(const DraftsKept& kept);
+
 }  // namespace penstock::shard

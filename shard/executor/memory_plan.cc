@@ -22,6 +22,13 @@ std::string PerToken(const MemoryNeeds& needs) {
   return " (" + HumanBytes(needs.kv_bytes_per_token) + " per token" + hidden + states + ")";
 }
 
+// "64 sequences and 15 drafts".
+std::string StateOwners(const StatePlan& states) {
+  const std::string drafts =
+      states.drafts == 0 ? "" : " and " + std::to_string(states.drafts) + " drafts";
+  return std::to_string(states.sequences) + " sequences" + drafts;
+}
+
 }  // namespace
 
 std::string HumanBytes(std::uint64_t bytes) {
@@ -111,8 +118,7 @@ absl::StatusOr<PoolSize> CachePlan::Fit(std::uint64_t bytes, const v1::Limits& l
   const std::string states = states_.bytes == 0
                                  ? ""
                                  : ", and " + HumanBytes(states_.Bytes()) + " for the states of " +
-                                       std::to_string(states_.sequences) +
-                                       " sequences (--max-batch-size bounds them)";
+                                       StateOwners(states_) + " (--max-batch-size bounds them)";
   return absl::ResourceExhaustedError("--kv-cache-memory: " + HumanBytes(bytes) +
                                       " for a rank; must be at least one block of " +
                                       HumanBytes(layout_.BytesPerBlock()) + states);
@@ -137,7 +143,7 @@ std::string CachePlan::Describe(const PoolSize& pool) const {
             HumanBytes(CellBytes(layout_, *padded_, pool.cells)) + ")";
   }
   if (states_.bytes > 0) {
-    text += ", " + std::to_string(states_.sequences) + " states of " + HumanBytes(states_.bytes);
+    text += ", states of " + StateOwners(states_) + " of " + HumanBytes(states_.bytes) + " each";
   }
   return text + ", " + HumanBytes(Bytes(pool));
 }

@@ -54,11 +54,12 @@ absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::ui
 // "1.2 GiB".
 std::string HumanBytes(std::uint64_t bytes);
 
-// The states of recurrent layers that a rank keeps: one for each sequence.
+// The states of recurrent layers that a rank keeps: one for each sequence and each draft of a step.
 struct StatePlan {
-  std::uint64_t bytes = 0;  // of one sequence; 0: the model has no recurrent layers
+  std::uint64_t bytes = 0;  // of one state; 0: the model has no recurrent layers
   std::uint32_t sequences = 0;
-  std::uint64_t Bytes() const { return bytes * sequences; }
+  std::uint32_t drafts = 0;
+  std::uint64_t Bytes() const { return bytes * (std::uint64_t{sequences} + drafts); }
 };
 
 // How much cache a rank allocates: blocks, with the padded layout also padded KV rows, and states.

@@ -54,7 +54,7 @@ absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
     PENSTOCK_RETURN_IF_ERROR(search_.CommitWinners(batch_, result));
   }
   PENSTOCK_RETURN_IF_ERROR(selector_.Run(batch_, result));
-  FinishDrafts(result);
+  PENSTOCK_RETURN_IF_ERROR(FinishDrafts(result));
   padded_rows_.CountFilled(plan, slots_, result.cells);
   if (computes) {
     result.timings.forward = computed - begin + selector_.logits_time();
@@ -99,14 +99,19 @@ void ModelExecutor::AddSequences(StepResult& result) {
   }
 }
 
-void ModelExecutor::FinishDrafts(StepResult& result) {
-  for (SequenceResult& one : result.sequences) {
+absl::Status ModelExecutor::FinishDrafts(StepResult& result) {
+  kept_.clear();
+  for (std::size_t i = 0; i < batch_.work().size(); ++i) {
+    const StepWork& work = batch_.work()[i];
+    SequenceResult& one = result.sequences[i];
     RankSequence& sequence = slots_.at(one.slot);
-    const auto drafted = static_cast<std::uint32_t>(sequence.drafts.size());
-    sequence.pace.Learn(drafted, sequence.committed - one.committed_length);
-    result.drafted += drafted;
+    const std::uint32_t right = sequence.committed - one.committed_length;
+    sequence.pace.Learn(work.drafts, right);
+    if (work.drafts > 0) kept_.push_back({work.ragged, right});
+    result.drafted += work.drafts;
     one.committed_length = sequence.committed;
   }
+  return kept_.empty() ? absl::OkStatus() : backend_.KeepDrafts(kept_);
 }
 
 void ModelExecutor::Abort() {

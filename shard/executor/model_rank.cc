@@ -146,7 +146,14 @@ PagedLayout ModelRank::Layout() const {
 CachePlan ModelRank::Cache() const {
   const std::uint32_t sequences = setup_.limits().max_sequences();
   if (options_.padded) return {Layout(), RowLimits{backend_->row_store(), sequences}};
-  return CachePlan(Layout(), StatePlan{model_->program.StateBytes(), sequences});
+  return CachePlan(Layout(), StatePlan{model_->program.StateBytes(), sequences, DraftRows()});
+}
+
+std::uint32_t ModelRank::DraftRows() const {
+  const v1::Limits& limits = setup_.limits();
+  if (limits.max_decode_rows() <= 1) return 0;
+  const std::uint64_t most = std::uint64_t{limits.max_sequences()} * (limits.max_decode_rows() - 1);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, kVerifiedRows - 1));
 }
 
 std::uint32_t ModelRank::CandidateRows() const {
@@ -228,6 +235,7 @@ absl::Status ModelRank::Configure(const v1::ConfigureRequest& setup) {
   limits.max_logit_rows = kMaxLogitRows;
   limits.max_candidate_rows = CandidateRows();
   limits.max_sequences = setup.limits().max_sequences();
+  limits.max_draft_rows = DraftRows();
   return backend_->Prepare(limits, communicator_.get());
 }
 

@@ -65,6 +65,7 @@ void StepBatch::Add(const Segment& segment, const RankSequence& sequence) {
   ragged.blocks = sequence.tables.front();
   ragged.candidates = work.candidates;
   ragged.state = segment.slot;
+  ragged.drafts = work.drafts;
   if (sequence.padded) ragged.row = segment.slot;
   segments_.push_back(ragged);
   AddTokens(work, sequence);

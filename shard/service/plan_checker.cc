@@ -136,7 +136,7 @@ absl::Status PlanChecker::ApplyCopy(const BlockOp& op) const {
 }
 
 absl::Status PlanChecker::ApplySegments(const StepPlan& plan) {
-  std::uint64_t rows = 0;
+  std::uint64_t rows = 0, drafts = 0;
   std::unordered_set<std::uint32_t> seen;
   for (const Segment& segment : plan.segments) {
     const bool prompt = segment.kind == Segment::Kind::kPrompt;
@@ -148,6 +148,11 @@ absl::Status PlanChecker::ApplySegments(const StepPlan& plan) {
     }
     PENSTOCK_RETURN_IF_ERROR(prompt ? ApplyPrompt(segment, *slot) : CheckDecode(segment, *slot));
     rows += segment.Rows();
+    if (!prompt && slot->candidates == 0) drafts += segment.max_rows - 1;
+  }
+  if (drafts >= kVerifiedRows) {
+    return Bad("segments.decode.max_rows", drafts,
+               "below " + std::to_string(kVerifiedRows) + " drafts of all segments");
   }
   if (rows > bounds_.max_step_tokens) {
     return Bad("segments", rows,

@@ -70,6 +70,7 @@ class CpuBackend final : public Backend {
   absl::Status Execute(const RaggedBatch& batch) override;
   absl::Status Similarities(std::uint32_t segment, std::span<float> out) override;
   absl::Status CommitCandidates(std::span<const CandidateChoice> choices) override;
+  absl::Status KeepDrafts(std::span<const DraftsKept> kept) override;
   absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override;
   std::uint64_t MemoryBytes() const override;
 
@@ -161,11 +162,13 @@ absl::Status CpuBackend::MakeCache(std::uint32_t blocks, bool serving) {
   rows_ = RowBlocks(cells, most_rows_, BlockId(blocks), block_size_);
   // Where memory is scarce the whole cache is pre-faulted: missing memory must show before serving.
   const std::uint32_t slots = blocks == 0 ? 0 : limits_.max_sequences;
+  const std::uint32_t drafts = limits_.max_draft_rows;
+  const std::uint64_t states = slots == 0 ? 0 : std::uint64_t{slots} + drafts;
   const std::uint64_t bytes =
-      layout.Bytes(blocks + row_blocks + spare) + slots * program_.StateBytes();
+      layout.Bytes(blocks + row_blocks + spare) + states * program_.StateBytes();
   const bool plenty = serving && free_memory_ != nullptr && bytes < free_memory_() / 4 * 3;
   // Before serving, the first slots are enough.
-  PENSTOCK_RETURN_IF_ERROR(states_.Allocate(program_.states, slots, pool_,
+  PENSTOCK_RETURN_IF_ERROR(states_.Allocate(program_.states, slots, drafts, pool_,
                                             serving && !plenty ? SIZE_MAX : kPrefaultedFirst));
   sequence_blocks_ = blocks;
   return cache_.Allocate(layout, blocks + row_blocks, spare, pool_,
@@ -199,6 +202,7 @@ absl::Status CpuBackend::Execute(const RaggedBatch& batch) {
   }
   const RaggedBatch placed{batch.tokens, segments_, batch.logit_rows};
   PENSTOCK_RETURN_IF_ERROR(CheckBatch(placed, limits_, program_, {block_size_, cache_.blocks()}));
+  states_.BeginStep(segments_);
   PENSTOCK_RETURN_IF_ERROR(runner_->Execute(placed));
   logit_count_ = batch.logit_rows.size();
   return absl::OkStatus();
@@ -221,6 +225,18 @@ absl::Status CpuBackend::CommitCandidates(std::span<const CandidateChoice> choic
       return NotCandidates(choices[i].segment, choices[i].row + std::size_t{1});
     }
     runner_->Commit(all[i], choices[i].row);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::KeepDrafts(std::span<const DraftsKept> kept) {
+  if (program_.states.empty()) return absl::OkStatus();
+  const std::vector<StateSegment>& segments = states_.segments();
+  for (const DraftsKept& one : kept) {
+    if (one.segment >= segments.size() || one.rows > segments[one.segment].drafts) {
+      return NotDrafts(one);
+    }
+    states_.Keep(one);
   }
   return absl::OkStatus();
 }

@@ -99,7 +99,7 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
     case StageKind::kGate:
       return Gate(*stage.gate, parts_.kernels, parts_.buffers, EvenShare(rows_, threads(), thread));
     case StageKind::kDeltaNet:
-      return deltas_.at(stage.delta).Run(batch_->segments, rows_, thread);
+      return deltas_.at(stage.delta).Run(rows_, thread);
     case StageKind::kAllReduce:
       if (thread == 0) AllReduce(stage);
       return;

@@ -45,6 +45,7 @@ SegmentInputs MakeSegment(const RaggedSegment& segment, const BatchShape& shape,
   inputs.blocks = ToDevice(blocks, device);
   inputs.row = segment.row;
   inputs.state = segment.state.value();
+  inputs.drafts = segment.drafts;
   return inputs;
 }
 
@@ -61,6 +62,7 @@ BatchInputs MakeBatchInputs(const RaggedBatch& batch, const Program& program,
   std::vector<std::int64_t> slots(inputs.rows, 0);
   // Candidates write to the spare blocks, which come after those of all sequences.
   std::int64_t spare = std::int64_t{shape.blocks} * shape.block_size;
+  std::int64_t drafts = 0;
   for (const RaggedSegment& segment : batch.segments) {
     for (std::uint32_t i = 0; i < segment.query_count; ++i) {
       const std::uint32_t position = segment.context_length + (segment.candidates ? 0 : i);
@@ -68,6 +70,8 @@ BatchInputs MakeBatchInputs(const RaggedBatch& batch, const Program& program,
       slots[segment.query_start + i] = segment.candidates ? spare++ : slot_of(segment, position);
     }
     inputs.segments.push_back(MakeSegment(segment, shape, device));
+    inputs.segments.back().first_draft = drafts;
+    drafts += segment.drafts;
   }
   inputs.positions = ToDevice(positions, device);
   inputs.kv_slots = ToDevice(slots, device);

@@ -24,6 +24,8 @@ struct SegmentInputs {
   std::int64_t commit_slot = 0;  // of the position that the candidates are for
   std::int64_t logit_index = 0;  // of the candidates' logit row among all
   std::int64_t state = 0;        // RaggedSegment::state
+  std::int64_t drafts = 0;       // RaggedSegment::drafts
+  std::int64_t first_draft = 0;  // index among the drafts of the batch
 
   bool candidates() const { return own_slots.defined(); }
 };

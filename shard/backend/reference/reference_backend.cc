@@ -44,6 +44,7 @@ class ReferenceBackend final : public Backend {
   absl::Status Execute(const RaggedBatch& batch) override;
   absl::Status Similarities(std::uint32_t segment, std::span<float> out) override;
   absl::Status CommitCandidates(std::span<const CandidateChoice> choices) override;
+  absl::Status KeepDrafts(std::span<const DraftsKept> kept) override;
   absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override;
   std::uint64_t MemoryBytes() const override;
 
@@ -151,7 +152,9 @@ absl::Status ReferenceBackend::AllocateCache(std::uint32_t blocks) {
     const bool any = blocks > 0;
     tensors_.cache = KvStore(layout, {blocks, any ? spare : 0, any ? cells_ : 0}, device_);
     for (const StateShape& shape : program().states) {
-      if (any) tensors_.states.push_back(MakeDeltaStates(shape, limits_.max_sequences, device_));
+      if (!any) continue;
+      tensors_.states.push_back(
+          MakeDeltaStates(shape, limits_.max_sequences, limits_.max_draft_rows, device_));
     }
     return absl::OkStatus();
   });
@@ -248,6 +251,21 @@ void ReferenceBackend::WriteHidden() {
   const at::Tensor lengths = rows.square().sum(-1, true).sqrt_();
   units_ = rows.div(lengths.masked_fill(lengths.eq(0), 1));
   tensors_.cache.WriteHidden(tensors_.inputs.kv_slots, units_);
+}
+
+absl::Status ReferenceBackend::KeepDrafts(std::span<const DraftsKept> kept) {
+  return Guarded([&]() -> absl::Status {
+    for (const DraftsKept& one : kept) {
+      const bool known = one.segment < tensors_.inputs.segments.size();
+      if (!known || one.rows > tensors_.inputs.segments[one.segment].drafts) return NotDrafts(one);
+      const SegmentInputs& segment = tensors_.inputs.segments[one.segment];
+      for (const DeltaStates& states : tensors_.states) {
+        const std::int64_t last = states.sequences + segment.first_draft + one.rows - 1;
+        if (one.rows > 0) states.Copy(last, segment.state);
+      }
+    }
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<TensorView> ReferenceBackend::Logits(std::uint32_t first, std::uint32_t count) {

@@ -236,6 +236,7 @@ class Server {
     limits.max_sequence_length = Longest();
     limits.max_candidate_rows = Has(Feature::kContrastiveSearch) ? kSlots * kCandidates : 0;
     limits.max_sequences = kSlots;
+    limits.max_draft_rows = kVerifiedRows - 1;
     return limits;
   }
 

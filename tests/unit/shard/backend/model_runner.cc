@@ -51,10 +51,13 @@ std::unique_ptr<ModelRunner> ModelRunner::Open(const RunnerOptions& options,
   if (!backend.ok()) return nullptr;
   runner->backend_ = std::move(*backend);
   if (communicator != nullptr) runner->communicator_ = communicator;
-  const absl::Status prepared =
-      runner->backend_->Prepare({options.max_step_tokens, options.max_sequence_length,
-                                 options.max_logit_rows, options.max_candidate_rows},
-                                communicator);
+  BackendLimits limits;
+  limits.max_step_tokens = options.max_step_tokens;
+  limits.max_sequence_length = options.max_sequence_length;
+  limits.max_logit_rows = options.max_logit_rows;
+  limits.max_candidate_rows = options.max_candidate_rows;
+  limits.max_draft_rows = options.max_draft_rows;
+  const absl::Status prepared = runner->backend_->Prepare(limits, communicator);
   EXPECT_TRUE(prepared.ok()) << prepared;
 
   const std::uint32_t per_sequence =
@@ -82,6 +85,7 @@ std::vector<std::vector<float>> ModelRunner::Step(const std::vector<Feed>& feeds
     segment.context_length = lengths_[feed.sequence];
     segment.blocks = tables_[feed.sequence];
     segment.state = SlotId(static_cast<std::uint32_t>(feed.sequence));
+    segment.drafts = feed.drafts;
     segments.push_back(segment);
     tokens.insert(tokens.end(), feed.tokens.begin(), feed.tokens.end());
     lengths_[feed.sequence] += segment.query_count;
@@ -101,6 +105,13 @@ std::vector<std::vector<float>> ModelRunner::Step(const std::vector<Feed>& feeds
     logits.emplace_back(data, data + view->shape[1]);
   }
   return logits;
+}
+
+void ModelRunner::KeepDrafts(const Feed& fed, std::uint32_t rows) {
+  const DraftsKept kept{0, rows};
+  const absl::Status status = backend_->KeepDrafts({&kept, 1});
+  EXPECT_TRUE(status.ok()) << status;
+  lengths_[fed.sequence] -= fed.drafts - rows;
 }
 
 std::vector<float> ModelRunner::Prefill(int sequence, const std::vector<TokenId>& tokens,

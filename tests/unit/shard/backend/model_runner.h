@@ -37,6 +37,7 @@ struct RunnerOptions {
   // Makes the backend instead, if given.
   std::function<absl::StatusOr<std::unique_ptr<Backend>>(const Model&, LoadedWeights)> make;
   std::uint32_t max_candidate_rows = 0;
+  std::uint32_t max_draft_rows = 0;
   Quantization quantization = Quantization::kNone;
   KvType kv_type = KvType::kAuto;
   std::string weight_format = "auto";
@@ -58,6 +59,7 @@ class ModelRunner {
   struct Feed {
     int sequence;
     std::vector<TokenId> tokens;
+    std::uint32_t drafts = 0;  // of the tokens, the last
   };
   static constexpr int kSequences = 4;  // by default
 
@@ -67,6 +69,9 @@ class ModelRunner {
 
   // One step; the logits of the last row of each feed.
   std::vector<std::vector<float>> Step(const std::vector<Feed>& feeds);
+
+  // Of the drafts of the last step, which had no other sequence, the first `rows` were right.
+  void KeepDrafts(const Feed& fed, std::uint32_t rows);
 
   // Forgets the sequence; its blocks stay as they are.
   void Reset(int sequence) { lengths_[sequence] = 0; }

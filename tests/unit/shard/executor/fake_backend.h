@@ -72,6 +72,12 @@ class FakeBackend final : public Backend {
     }
     return absl::OkStatus();
   }
+  absl::Status KeepDrafts(std::span<const DraftsKept> kept) override {
+    for (const DraftsKept& one : kept) {
+      events.push_back("keep " + std::to_string(one.segment) + " " + std::to_string(one.rows));
+    }
+    return absl::OkStatus();
+  }
   absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override {
     logit_calls.push_back(count);
     rows_.assign(std::size_t{count} * vocabulary_, 0.0f);

@@ -96,10 +96,25 @@ TEST(CachePlan, HoldsAStateForEachSequence) {
   ASSERT_TRUE(pool.ok()) << pool.status();
   EXPECT_EQ(pool->blocks, 5u);
   EXPECT_EQ(plan.Bytes(*pool), 3 * kState + 5 * kBlock);
-  EXPECT_EQ(plan.Describe(*pool), "5 blocks of 16 tokens, 3 states of 4.0 KiB, 22.0 KiB");
+  EXPECT_EQ(plan.Describe(*pool),
+            "5 blocks of 16 tokens, states of 3 sequences of 4.0 KiB each, 22.0 KiB");
   EXPECT_THAT(Message(plan.Fit(3 * kState, limits).status()),
               HasSubstr("one block of 2.0 KiB, and 12.0 KiB for the states of 3 sequences "
                         "(--max-batch-size bounds them)"));
+}
+
+TEST(CachePlan, HoldsAStateForEachDraft) {
+  constexpr std::uint64_t kState = 4096;
+  const PagedLayout layout{UniformCaches(2, 1, 8), 16, DType::kFloat32};
+  const CachePlan plan(layout, StatePlan{kState, 3, 2});
+  v1::Limits limits;
+  limits.set_max_sequences(3);
+  limits.set_max_sequence_length(32);
+  const auto pool = plan.Fit(5 * kState + layout.BytesPerBlock(), limits);
+  ASSERT_TRUE(pool.ok()) << pool.status();
+  EXPECT_EQ(pool->blocks, 1u);
+  EXPECT_EQ(plan.Bytes(*pool), 5 * kState + layout.BytesPerBlock());
+  EXPECT_THAT(plan.Describe(*pool), HasSubstr("states of 3 sequences and 2 drafts of 4.0 KiB each"));
 }
 
 TEST(DescribeMemoryPlan, NamesTheStatesOfASequence) {

@@ -169,6 +169,8 @@ TEST_F(ModelExecutorTest, DraftsAreKeptAsLongAsTheyAreRight) {
   EXPECT_EQ(batch.segments[0].context_length, 6u);
   EXPECT_THAT(Tokens(results[0]), ElementsAre(7, 8, 9)) << "9 was drafted as 20";
   EXPECT_EQ(results[0].committed_length, 9u) << "6, 7 and 8 have K/V";
+  EXPECT_EQ(batch.segments[0].drafts, 4u);
+  EXPECT_EQ(backend_.events.back(), "keep 0 2") << "7 and 8";
 
   Run(Decodes({0}));
   EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(9)) << "one row, no draft";

@@ -349,6 +349,25 @@ TEST_F(PlanCheckerTest, ACandidateDecodeHasARowForEachAndWritesOnePosition) {
   ExpectRefused(fewer, "segments.decode.max_rows");
 }
 
+TEST_F(PlanCheckerTest, DraftsOfAStepAreBounded) {
+  PlanBounds bounds = Bounds();
+  bounds.max_decode_rows = kVerifiedRows;
+  bounds.max_step_tokens = 2 * kVerifiedRows;
+  checker_ = PlanChecker(bounds);
+  Run(WholePrompt(0, 0), 4);
+  Run(WholePrompt(1, 1), 4);
+  StepPlan decode = NextPlan();
+  for (std::uint32_t i = 0; i < 6; ++i) decode.block_ops.push_back(Append(i % 2, 2 + i));
+  decode.segments = {Decode(0), Decode(1)};
+  decode.segments[0].max_rows = 8;
+  decode.segments[1].max_rows = 9;
+  Run(decode, 5);
+  StepPlan more = NextPlan();
+  more.segments = decode.segments;
+  more.segments[1].max_rows = 10;
+  ExpectRefused(more, "segments.decode.max_rows");
+}
+
 TEST_F(PlanCheckerTest, CandidatesAreBounded) {
   StepPlan off = WholePrompt(0, 0);
   off.starts[0].sampling.penalty_alpha = 0.6f;
