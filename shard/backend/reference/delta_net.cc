@@ -89,8 +89,7 @@ void DeltaNet(const DeltaNetOp& op, const DeltaWeights& weights, const SegmentIn
     }
     const at::Tensor row = in.select(0, i).to(at::kFloat);
     const at::Tensor mixed = Mix(convolution, row, states.inputs.select(0, place));
-    const at::Tensor result =
-        DeltaRule(op, weights, row, mixed, states.matrices.select(0, place));
+    const at::Tensor result = DeltaRule(op, weights, row, mixed, states.matrices.select(0, place));
     RmsNorm(result, weights.norm, 0.0, op.eps, result);
     const at::Tensor gate = Heads(row, op.GateColumn(), shape.heads, shape.value_dim);
     out.select(0, i).copy_(result.mul(at::silu(gate)).view({std::int64_t{op.ValueWidth()}}));

@@ -25,8 +25,8 @@ struct DeltaWeights {
   at::Tensor convolution, decay, decay_bias, norm;
 };
 
-// Computes the rows of a segment. Advances its state up to its first draft, and leaves a state after
-// each draft. in and out: [rows, width] of the step.
+// Computes the rows of a segment. Advances its state up to its first draft, and leaves a state
+// after each draft. in and out: [rows, width] of the step.
 void DeltaNet(const DeltaNetOp& op, const DeltaWeights& weights, const SegmentInputs& segment,
               const DeltaStates& states, const at::Tensor& in, const at::Tensor& out);
 

@@ -1,7 +1,7 @@
-// The states of recurrent layers (StateShape): one for each slot of a sequence, and one for each draft
-// row of a step. The memory of a state is one piece: for each layer the inputs of the convolution,
-// [inputs][channels], then for each head its matrix in blocks of kDeltaColumns columns, each
-// [key_dim][kDeltaColumns].
+// The states of recurrent layers (StateShape): one for each slot of a sequence, and one for each
+// draft row of a step. The memory of a state is one piece: for each layer the inputs of the
+// convolution, [inputs][channels], then for each head its matrix in blocks of kDeltaColumns
+// columns, each [key_dim][kDeltaColumns].
 //
 // A step advances the state of a slot in place, up to its first draft. After each draft it leaves a
 // state of its own. Keep exchanges the state of the slot for that after the last right draft.

@@ -114,7 +114,8 @@ TEST(CachePlan, HoldsAStateForEachDraft) {
   ASSERT_TRUE(pool.ok()) << pool.status();
   EXPECT_EQ(pool->blocks, 1u);
   EXPECT_EQ(plan.Bytes(*pool), 5 * kState + layout.BytesPerBlock());
-  EXPECT_THAT(plan.Describe(*pool), HasSubstr("states of 3 sequences and 2 drafts of 4.0 KiB each"));
+  EXPECT_THAT(plan.Describe(*pool),
+              HasSubstr("states of 3 sequences and 2 drafts of 4.0 KiB each"));
 }
 
 TEST(DescribeMemoryPlan, NamesTheStatesOfASequence) {
