@@ -139,7 +139,7 @@ absl::Status ModelRank::CheckOptions() const {
 PagedLayout ModelRank::Layout() const {
   PagedLayout layout{model_->program.caches, options_.block_size, model_->dtype};
   layout.kv_type = model_->kv_type;
-  if (options_.contrastive_search) layout.hidden = model_->spec.hidden;
+  if (options_.contrastive_search) layout.hidden = model_->program.Width(Buffer::kSelected);
   return layout;
 }
 

@@ -40,6 +40,7 @@ enum class Buffer : std::uint8_t {
   kPerLayerProjected,
   kPerLayerUp,    // before the activation
   kPerLayerGate,  // after the activation
+  kWords,         // embeddings that are narrower than the residual stream
 
   // Of latent attention, where kQkv holds query heads alone.
   kQueryDown,      // the queries' own latent before its norm

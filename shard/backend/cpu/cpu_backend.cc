@@ -151,7 +151,7 @@ absl::Status CpuBackend::MakeCache(std::uint32_t blocks, bool serving) {
   layout.kv_type = kv_type_;
   std::uint32_t spare = 0;
   if (limits_.max_candidate_rows > 0) {
-    layout.hidden = program_.Width(Buffer::kHidden);
+    layout.hidden = program_.Width(Buffer::kSelected);
     const auto pack = static_cast<std::uint32_t>(CellsOf(kernels_, kv_type_).pack);
     spare = layout.BlocksFor(limits_.max_candidate_rows * pack);
   }

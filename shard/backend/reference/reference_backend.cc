@@ -53,6 +53,10 @@ class ReferenceBackend final : public Backend {
     return shard::Guarded(device_, options_.stream, std::move(body));
   }
   OperationRunner Runner() { return {program(), communicator_, tensors_}; }
+  // What the rows of kSelected were selected from.
+  at::Tensor LastNorm() {
+    return tensors_.Whole(Buffer::kNormed).narrow(1, 0, program().Width(Buffer::kSelected));
+  }
   void WriteHidden();
   // Null if the last batch has no such segment of at least `rows` candidates.
   const SegmentInputs* FindCandidates(std::uint32_t index, std::size_t rows) const;
@@ -145,7 +149,7 @@ absl::Status ReferenceBackend::AllocateCache(std::uint32_t blocks) {
     PagedLayout layout{program().caches, options_.block_size, options_.dtype};
     std::uint32_t spare = 0;
     if (limits_.max_candidate_rows > 0) {
-      layout.hidden = program().Width(Buffer::kHidden);
+      layout.hidden = program().Width(Buffer::kSelected);
       spare = layout.BlocksFor(limits_.max_candidate_rows);
     }
     const bool any = blocks > 0;
@@ -238,13 +242,12 @@ void ReferenceBackend::Commit(const SegmentInputs& segment, std::int64_t row) {
   // Its logit row was that of the first candidate.
   tensors_.Whole(Buffer::kSelected)
       .select(0, segment.logit_index)
-      .copy_(tensors_.Whole(Buffer::kNormed).select(0, segment.query_start + row));
+      .copy_(LastNorm().select(0, segment.query_start + row));
 }
 
 // Writes unit vectors of all rows to the plane. Similarities reads those of candidates.
 void ReferenceBackend::WriteHidden() {
-  const at::Tensor rows =
-      tensors_.Whole(Buffer::kNormed).narrow(0, 0, tensors_.rows.count).to(at::kFloat);
+  const at::Tensor rows = LastNorm().narrow(0, 0, tensors_.rows.count).to(at::kFloat);
   const at::Tensor lengths = rows.square().sum(-1, true).sqrt_();
   units_ = rows.div(lengths.masked_fill(lengths.eq(0), 1));
   tensors_.cache.WriteHidden(tensors_.inputs.kv_slots, units_);
