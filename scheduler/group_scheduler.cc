@@ -40,7 +40,8 @@ GroupScheduler::GroupScheduler(const Config& config, const GroupUp& up, OutputLe
       policy_(MakeAdmissionPolicy(config, up.capacity, lengths)),
       table_(up.capacity, SharesPrefixes(config, up.capacity),
              {config.pinned_prefixes, config.pinned_blocks}),
-      sharing_(table_),
+      regime_(up.capacity),
+      sharing_(table_, regime_),
       retirement_(up.group, table_, lengths),
       preemption_(config, up, *policy_, table_, retirement_),
       layout_(config, up, table_),
@@ -131,7 +132,11 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   const std::uint32_t blocks = policy_->BlocksToReserve(work);
   const PrefixMatch match = sharing_.Match(work, draft_.step());
   const std::uint32_t available = table_.pool().available();
+  std::string root = regime_.Root(work);
+  const std::uint32_t most_positions = regime_.MostPositions(work);
   Sequence& sequence = table_.Add(std::move(work), id, blocks, tokens, match);
+  sequence.prefix_root = std::move(root);
+  sequence.most_positions = most_positions;
   if (table_.cache().sharing()) prefix_use_.looked_up_tokens += sequence.PromptLength();
   prefix_use_.hit_tokens += sequence.cached_length;
   Decision& decision = Decide(id_, sequence, DecisionKind::kAdmitted, now, out);
@@ -202,6 +207,7 @@ void GroupScheduler::OnResult(const StepResult& result, Time now, Outputs& out) 
     layout_.OnResult(*sequence, done->step);
   }
   for (const SequenceResult& part : result.sequences) TakeResult(part, now, out);
+  if (regime_.recomputes()) Recompute(done->references, now, out);
   for (const InFlightReference& reference : done->references) {
     if (table_.retiring() == 0) break;
     Sequence* sequence = table_.Find(reference.slot, reference.sequence);
@@ -210,6 +216,16 @@ void GroupScheduler::OnResult(const StepResult& result, Time now, Outputs& out) 
     }
   }
   in_flight_.Recycle(*done);
+}
+
+void GroupScheduler::Recompute(std::span<const InFlightReference> references, Time now,
+                               Outputs& out) {
+  for (const InFlightReference& reference : references) {
+    Sequence* sequence = table_.Find(reference.slot, reference.sequence);
+    if (sequence != nullptr && sequence->MustRecompute()) {
+      preemption_.Recompute(*sequence, now, out);
+    }
+  }
 }
 
 void GroupScheduler::TakeResult(const SequenceResult& result, Time now, Outputs& out) {

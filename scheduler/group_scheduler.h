@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@
 #include "scheduler/cost/cost_model.h"
 #include "scheduler/input.h"
 #include "scheduler/kv/prefix_sharing.h"
+#include "scheduler/kv/text_regime.h"
 #include "scheduler/output.h"
 #include "scheduler/preemption.h"
 #include "scheduler/scheduler.h"
@@ -93,6 +95,8 @@ class GroupScheduler {
   void AddDecode(Sequence& sequence, Time now, Outputs& out);
   void AddChunk(Sequence& sequence, Time now, Outputs& out);
   StepInfo DescribeStep(std::uint32_t waiting, Duration predicted);
+  // Sequences that the result leaves at the original length begin again (TextRegime).
+  void Recompute(std::span<const InFlightReference> references, Time now, Outputs& out);
   void TakeResult(const SequenceResult& result, Time now, Outputs& out);
   void ReportTokens(Sequence& sequence, const SequenceResult& result, std::uint32_t count,
                     Outputs& out);
@@ -104,6 +108,7 @@ class GroupScheduler {
   const StepBudget budget_;  // of every step
   const std::unique_ptr<AdmissionPolicy> policy_;
   SequenceTable table_;
+  const TextRegime regime_;
   PrefixSharing sharing_;
   Retirement retirement_;
   Preemption preemption_;

@@ -97,10 +97,22 @@ void Preemption::Preempt(Sequence& victim, std::optional<RequestId> beneficiary,
       blocks ? pool.available() : config_.max_batch_total_tokens - table_.reserved_tokens();
   if (beneficiary != victim.request.request) decision.behind = beneficiary;
   decision.step = step_;
+  ++victim.preemptions;
   table_.Preempt(victim);
   PENSTOCK_CHECK(victim.preemptions <= OptimisticAdmission::kMaxPreemptions,
                  "at most 3 preemptions");
   retirement_.ReclaimIfUnreferenced(victim, now, out);
+}
+
+void Preemption::Recompute(Sequence& sequence, Time now, Outputs& out) {
+  Decision& decision = Decide(group_, sequence, DecisionKind::kPreempted, now, out);
+  decision.short_of = Budget::kOriginalLength;
+  decision.needed = sequence.PositionsAfter(1);
+  decision.available = sequence.most_positions;
+  decision.step = sequence.last_plan;
+  sequence.recomputed = true;
+  table_.Preempt(sequence);
+  retirement_.ReclaimIfUnreferenced(sequence, now, out);
 }
 
 bool Preemption::Reserve(Sequence& sequence, Time now, Outputs& out) {

@@ -57,6 +57,8 @@ class Preemption {
   // result, and so must every later one of this step that has a deficit.
   bool Reserve(Sequence& sequence, Time now, Outputs& out);
   void UpdateHeadroom();
+  // Preempts a sequence that must start again (Sequence::MustRecompute), under any admission.
+  void Recompute(Sequence& sequence, Time now, Outputs& out);
 
   // Blocks that admissions leave free.
   std::uint32_t headroom() const { return headroom_; }

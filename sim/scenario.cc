@@ -33,6 +33,17 @@ void DrawContrastive(Random& random, Scenario& scenario) {
   }
 }
 
+// RoPE that depends on the length of the text, with an original length that some texts pass.
+void DrawLengthRule(Random& random, Scenario& scenario) {
+  if (!random.OneIn(4)) return;
+  const LengthRule rule = random.OneIn(3) ? LengthRule::kPromptLength : LengthRule::kRecompute;
+  const std::uint32_t original = random.Between(1, 60);
+  for (GroupCapacity& group : scenario.groups) {
+    group.length_rule = rule;
+    group.original_length = original;
+  }
+}
+
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : random_(seed), crowded_(random_.OneIn(3)) {
@@ -53,6 +64,7 @@ class Draw {
     Placing();
     Pinning();
     DrawContrastive(random_, scenario_);
+    DrawLengthRule(random_, scenario_);
     return std::move(scenario_);
   }
 

@@ -8,6 +8,16 @@
 
 namespace penstock {
 
+// How K and V of a text depend on its length, with RoPE whose frequencies do.
+enum class LengthRule : std::uint8_t {
+  kNone,
+  // longrope: a text that is longer than the original length has other K and V from its first token
+  // on. A sequence that passes the length is computed again.
+  kRecompute,
+  // dynamic: a prompt that is longer than the original length has K and V of its own length.
+  kPromptLength,
+};
+
 struct GroupCapacity {
   std::uint32_t blocks = 0;               // KV blocks, the minimum over the ranks
   std::uint32_t block_size = 16;          // tokens per block
@@ -21,6 +31,8 @@ struct GroupCapacity {
   // Padded KV layout: the most positions that all rows of dense sub-batches may hold, the minimum
   // over the ranks. `blocks` then hold prompts and the prefix cache. 0 = paged layout.
   std::uint32_t cells = 0;
+  LengthRule length_rule = LengthRule::kNone;
+  std::uint32_t original_length = 0;  // tokens, with a length rule
   friend bool operator==(const GroupCapacity&, const GroupCapacity&) = default;
 };
 

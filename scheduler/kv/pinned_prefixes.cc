@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "scheduler/kv/text_regime.h"
+
 namespace penstock::scheduler {
 
 PinnedPrefixes::PinnedPrefixes(PrefixIndex& index, std::uint32_t capacity, PinLimits limits)
@@ -97,7 +99,8 @@ bool PinnedPrefixes::EvictOldest(std::vector<BlockId>& dropped) {
 void PinnedPrefixes::Forget(std::string_view tenant, std::optional<RequestId> made_by,
                             std::vector<BlockId>& dropped) {
   for (std::size_t i = pins_.size(); i-- > 0;) {
-    if (pins_[i].tenant == tenant && (!made_by || pins_[i].made_by == *made_by)) Drop(i, dropped);
+    if (!IsRootOf(pins_[i].tenant, tenant)) continue;
+    if (!made_by || pins_[i].made_by == *made_by) Drop(i, dropped);
   }
 }
 

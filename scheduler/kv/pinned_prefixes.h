@@ -44,7 +44,7 @@ class PinnedPrefixes {
   struct User {
     RequestId request;
     SequenceId sequence;
-    std::string_view tenant;
+    std::string_view tenant;          // TextRegime::Root
     std::span<const TokenId> prefix;  // not empty
     std::span<const BlockId> blocks;  // of the sequence, covering the prefix
     StepId step;                      // computes the last of them

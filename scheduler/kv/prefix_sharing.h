@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "scheduler/kv/text_regime.h"
 #include "scheduler/order/waiting_request.h"
 #include "scheduler/step/sequence_table.h"
 
@@ -35,7 +36,7 @@ struct AwaitedPrefix {
 
 class PrefixSharing {
  public:
-  explicit PrefixSharing(SequenceTable& table) : table_(table) {}
+  PrefixSharing(SequenceTable& table, const TextRegime& regime) : table_(table), regime_(regime) {}
 
   // What the request finds if step `reader` admits it: at most all but its last token, whose logits
   // are needed. Nothing for a request that needs the logits of its whole prompt.
@@ -55,6 +56,7 @@ class PrefixSharing {
   std::span<const TokenId> Shareable(const Work& work) const;
 
   SequenceTable& table_;
+  const TextRegime regime_;
   mutable std::vector<TokenId> scratch_;
   mutable std::vector<TokenId> other_;  // of the sequence that a request is compared with
 };

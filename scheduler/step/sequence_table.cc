@@ -72,7 +72,6 @@ void SequenceTable::Preempt(Sequence& sequence) {
   PENSTOCK_CHECK(!sequence.retiring, "only a running sequence is preempted");
   sequence.retiring = true;
   sequence.preempted = true;
-  ++sequence.preemptions;
   ++preempted_;
   sequence.blocks.Retire(cache_);
   Uncount(sequence);

@@ -5,6 +5,7 @@
 
 #include "sim/checker/start_problems.h"
 #include "sim/checker/sub_batches.h"
+#include "sim/checker/text_lengths.h"
 
 namespace penstock::sim {
 namespace {
@@ -151,7 +152,7 @@ void GroupModel::ApplyStart(const SequenceStart& start, RequestModel& request,
   sequence.candidates = start.sampling.Candidates();
   sequence.kv.sequence = start.sequence;
   sequence.kv.cached_length = start.cached_length;
-  sequence.kv.histories = HistoriesOf(request.arrival.tenant, start.prompt);
+  SetTextLengths(capacity_, start, request.arrival.tenant, sequence);
   ++live_;
   sequences_[start.sequence] = std::move(sequence);
 }
@@ -217,6 +218,7 @@ std::uint32_t GroupModel::PlanDecode(const Segment& segment, const RequestModel&
                        std::to_string(sequence.base + most + tokens) + " tokens and ends at " +
                        std::to_string(request.Last()));
   }
+  if (tokens > sequence.PositionsLeft()) Complain("G3", "a decode passes the original length");
   // K and V of the newest token are written with it (contrastive search) or by the next decode.
   const std::uint64_t written = std::uint64_t{sequence.prompt_length} + most + tokens;
   if (!sequence.joined) {
@@ -341,7 +343,8 @@ void GroupModel::CheckCellsPromised(const std::map<RequestId, RequestModel>& req
 }
 
 bool GroupModel::Decodable(const SequenceModel& sequence, const RequestModel& request) const {
-  return !sequence.ended && sequence.planned == sequence.prompt_length &&
+  return !sequence.ended && sequence.PositionsLeft() > 0 &&
+         sequence.planned == sequence.prompt_length &&
          sequence.base + sequence.generated + sequence.tokens_in_flight < request.Last();
 }
 

@@ -2,6 +2,7 @@
 // from plans and results alone, and checks every plan before it applies it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -31,11 +32,21 @@ struct SequenceModel {
   std::uint32_t tokens_in_flight = 0;  // the most that plans in flight yield
   std::uint32_t plans_in_flight = 0;
   std::uint32_t candidates = 0;  // of contrastive search, else 0
-  bool ended = false;            // terminal or preempted: in no later plan
+  // With K and V, since those of longer texts are others: LengthRule::kRecompute.
+  std::uint64_t most_positions = UINT64_MAX;
+  bool ended = false;  // terminal or preempted: in no later plan
   // Padded KV layout: the step in which it joined a sub-batch. The result of that step frees its
   // blocks.
   std::optional<StepId> joined;
   bool listed = false;  // in this plan
+
+  // Positions that decodes after those in flight may fill. The newest token has K and V with
+  // contrastive search only.
+  std::uint64_t PositionsLeft() const {
+    const std::uint64_t length = std::uint64_t{prompt_length} + generated + tokens_in_flight;
+    const std::uint64_t positions = length - (candidates > 0 ? 0 : 1);
+    return most_positions - std::min(positions, most_positions);
+  }
 };
 
 class GroupModel {
