@@ -159,6 +159,9 @@ absl::Status TgiCallRunner::MakeSession(std::uint32_t blocks) {
   options.blocks = blocks;
   options.block_size = facts.block_size();
   options.max_step_tokens = StepTokens(facts);
+  if (facts.length_rule() == v1::LENGTH_RULE_RECOMPUTE) {
+    options.recompute_length = facts.original_length();
+  }
   options.limits.vocabulary = facts.vocabulary();
   options.limits.max_sequence_length = facts.max_position();
   options.limits.grammar = Offers(facts, "grammar");
