@@ -95,6 +95,8 @@ absl::Status GroupLink::ConfigureAll(ShardClient::Deadline deadline) {
   capacity.block_size = facts.block_size;
   capacity.padded_attention = facts.padded_attention;
   capacity.shares_blocks = facts.Has("prefix_caching");
+  capacity.length_rule = facts.length_rule;
+  capacity.original_length = facts.original_length;
   capacity.slots = options_.max_sequences;
   capacity.max_step_tokens = options_.max_step_tokens;
   if (capacity.max_step_tokens == 0) {

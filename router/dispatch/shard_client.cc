@@ -84,6 +84,8 @@ ShardFacts ToFacts(const v1::DescribeResponse& wire) {
   facts.max_position = wire.max_position();
   facts.block_size = wire.block_size();
   facts.padded_attention = wire.attention() == v1::ATTENTION_LAYOUT_PADDED;
+  facts.length_rule = static_cast<LengthRule>(wire.length_rule());
+  facts.original_length = wire.original_length();
   facts.capabilities.assign(wire.capabilities().begin(), wire.capabilities().end());
   for (const auto& group : wire.kv_groups()) facts.kv_bytes_per_token += group.bytes_per_token();
   facts.eos_token_ids.assign(wire.eos_token_ids().begin(), wire.eos_token_ids().end());

@@ -39,6 +39,8 @@ struct ShardFacts {
   std::uint32_t block_size = 0;
   std::uint64_t kv_bytes_per_token = 0;  // of this rank, all layers
   bool padded_attention = false;
+  LengthRule length_rule = LengthRule::kNone;
+  std::uint32_t original_length = 0;
   std::vector<TokenId> eos_token_ids;
   std::vector<std::string> capabilities;  // optional parts of the protocol that it has
 

@@ -51,6 +51,11 @@ struct RaggedSegment {
   // begins as zeros if context_length is 0. Otherwise the rows continue the segment before of the
   // same sequence, and every position before them was computed.
   SlotId state;
+  // Read by RoPE whose frequencies depend on the length of the text (row_angles.h): the tokens with
+  // which the sequence began, and those of the request's own prompt. In contrastive search the
+  // first counts the first candidate too.
+  std::uint32_t text_length = 0;
+  std::uint32_t prompt_length = 0;
 };
 
 struct RaggedBatch {

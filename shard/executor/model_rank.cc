@@ -73,6 +73,9 @@ v1::DescribeResponse ModelRank::Facts() const {
   facts.mutable_eos_token_ids()->Add(spec.eos_token_ids.begin(), spec.eos_token_ids.end());
   facts.set_bos_token_id(std::max<TokenId>(-1, spec.bos_token_id));
   facts.set_max_position(spec.max_position);
+  const Program::Lengths lengths = model_->program.TextLengths();
+  facts.set_length_rule(static_cast<v1::LengthRule>(lengths.rule));
+  facts.set_original_length(lengths.original);
   v1::KvGroup& group = *facts.add_kv_groups();
   group.set_bytes_per_token(Layout().BytesPerToken());
   group.set_layers(static_cast<std::uint32_t>(model_->program.caches.size()));

@@ -65,6 +65,8 @@ void StepBatch::Add(const Segment& segment, const RankSequence& sequence) {
   ragged.blocks = sequence.tables.front();
   ragged.candidates = work.candidates;
   ragged.state = segment.slot;
+  ragged.text_length = sequence.start.prompt_length + (wanted > 0 ? 1 : 0);
+  ragged.prompt_length = sequence.OriginalPromptLength();
   if (sequence.padded) ragged.row = segment.slot;
   segments_.push_back(ragged);
   AddTokens(work, sequence);

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/plan/group.h"
 #include "shard/cache/paged/cache_shape.h"
 #include "shard/model/activation.h"
 #include "shard/model/model_spec.h"
@@ -414,6 +415,21 @@ struct Program {
     std::uint64_t bytes = 0;
     for (const StateShape& state : states) bytes += state.Bytes();
     return bytes;
+  }
+
+  // How K and V depend on the length of the text.
+  struct Lengths {
+    LengthRule rule = LengthRule::kNone;
+    std::uint32_t original = 0;
+  };
+  Lengths TextLengths() const {
+    for (const RopeSpec& rope : ropes) {
+      if (!rope.DependsOnLength()) continue;
+      const bool dynamic = rope.type == RopeType::kDynamic;
+      return {dynamic ? LengthRule::kPromptLength : LengthRule::kRecompute,
+              static_cast<std::uint32_t>(rope.original_max_position)};
+    }
+    return {};
   }
 
   std::uint32_t Width(Buffer buffer) const { return widths[static_cast<std::size_t>(buffer)]; }

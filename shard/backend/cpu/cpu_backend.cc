@@ -87,7 +87,7 @@ class CpuBackend final : public Backend {
   std::optional<WeightStore> weights_;
   BackendLimits limits_;
   Communicator* communicator_ = nullptr;
-  std::vector<RopeTable> ropes_;
+  std::vector<RopeTable> ropes_;  // of program_.ropes
   StepBuffers buffers_;
   ExpertBuffers expert_buffers_;
   std::uint32_t cells_ = 0;  // of SetCells
@@ -138,7 +138,9 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
       expert_buffers_, ExpertBuffers::Create(program_, kernels_, format, limits.max_step_tokens));
   ropes_.clear();
   for (const RopeSpec& rope : program_.ropes) {
-    ropes_.push_back(BuildRopeTable(rope, limits.max_sequence_length));
+    const bool by_row = rope.DependsOnLength();
+    ropes_.push_back(
+        BuildRopeTable(rope, by_row ? limits.max_step_tokens : limits.max_sequence_length));
   }
   runner_.emplace(StepParts{program_, kernels_, CellsOf(kernels_, kv_type_),
                             LatentsOf(kernels_, kv_type_), *weights_, cache_, buffers_,

@@ -9,6 +9,7 @@
 #include "shard/backend/cpu/latent/latent_row.h"
 #include "shard/backend/cpu/row_stages.h"
 #include "shard/backend/cpu/threads/work_split.h"
+#include "shard/backend/row_angles.h"
 
 namespace penstock::shard::cpu {
 
@@ -44,6 +45,10 @@ absl::Status StepRunner::Execute(const RaggedBatch& batch) {
   status_ = absl::OkStatus();
   places_.Fill(batch);
   PlanAttention(batch);
+  for (std::size_t i = 0; i < parts_.ropes.size(); ++i) {
+    const RopeSpec& rope = parts_.program.ropes[i];
+    if (rope.DependsOnLength()) SetRowAngles(rope, batch, parts_.ropes[i]);
+  }
   parts_.pool.Run([this](std::uint32_t thread) {
     for (const Stage& stage : stages_.body) {
       RunStage(stage, thread);
@@ -192,6 +197,11 @@ void StepRunner::Logits(std::size_t first, std::size_t count, float* out, std::s
   });
 }
 
+std::size_t StepRunner::AnglesOf(std::int32_t rope, std::size_t row) const {
+  const RopeSpec& spec = parts_.program.ropes[static_cast<std::size_t>(rope)];
+  return (spec.DependsOnLength() ? row : places_.Row(row).position) * std::size_t{spec.dim / 2};
+}
+
 void StepRunner::Heads(const Stage& stage, std::size_t thread) {
   const std::size_t kv_heads = stage.heads->heads.kv_heads;
   const Share share = EvenShare(rows_ * kv_heads, threads(), thread);
@@ -204,7 +214,6 @@ void StepRunner::Heads(const Stage& stage, std::size_t thread) {
 void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head) {
   const RopeKvWriteOp& op = *stage.heads;
   const HeadShape& shape = op.heads;
-  const RowPlace& place = places_.Row(row);
   float* const queries = parts_.buffers.View(stage.in).Floats(row);
   std::size_t half = 0;
   const float* cosine = nullptr;
@@ -212,8 +221,9 @@ void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_hea
   if (op.rope != kNoRope) {
     const auto rope = static_cast<std::size_t>(op.rope);
     half = parts_.program.ropes[rope].dim / 2;
-    cosine = parts_.ropes[rope].cos.data() + place.position * half;
-    sine = parts_.ropes[rope].sin.data() + place.position * half;
+    const std::size_t angles = AnglesOf(op.rope, row);
+    cosine = parts_.ropes[rope].cos.data() + angles;
+    sine = parts_.ropes[rope].sin.data() + angles;
   }
   const auto norm = [&](float* head, const float* weight, std::size_t size) {
     parts_.kernels.head_norm(
@@ -262,7 +272,7 @@ void StepRunner::WriteLatents(const Stage& stage, std::size_t thread) {
   const HeadCache cache = parts_.cache.Head(op.cache, 0);
   const Share share = EvenShare(rows_, threads(), thread);
   for (std::size_t row = share.first; row < share.first + share.count; ++row) {
-    const std::size_t angles = places_.Row(row).position * std::size_t{op.rope_dim / 2};
+    const std::size_t angles = AnglesOf(op.rope, row);
     float* const latent = parts_.buffers.View(op.latent).Floats(row);
     PrepareLatentRow(op, parts_.kernels,
                      {parts_.buffers.View(op.queries).Floats(row), latent, stage.norm_weight,

@@ -1,7 +1,6 @@
 #include "shard/backend/reference/reference_backend.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "shard/backend/reference/kv_store.h"
 #include "shard/backend/reference/operation_runner.h"
 #include "shard/backend/reference/operations.h"
+#include "shard/backend/row_angles.h"
 #include "shard/model/rope_table.h"
 #include "shard/parallel/communicator.h"
 
@@ -52,6 +52,9 @@ class ReferenceBackend final : public Backend {
   absl::Status Guarded(Body body) const {
     return shard::Guarded(device_, options_.stream, std::move(body));
   }
+  RopeAngles ToDevice(RopeTable& table, std::int64_t rows) const;
+  // Of each row of the batch.
+  RopeAngles AnglesOf(std::size_t rope, const RaggedBatch& batch) const;
   OperationRunner Runner() { return {program(), communicator_, tensors_}; }
   // What the rows of kSelected were selected from.
   at::Tensor LastNorm() {
@@ -78,8 +81,9 @@ class ReferenceBackend final : public Backend {
   std::int64_t row_multiple_ = 1;
   BackendLimits limits_;
   Communicator* communicator_ = nullptr;
-  std::vector<RopeAngles> ropes_;  // of program().ropes; rows are positions
-  std::uint32_t cells_ = 0;        // of SetCells
+  // Of program().ropes; rows are positions. Undefined where frequencies depend on the length.
+  std::vector<RopeAngles> ropes_;
+  std::uint32_t cells_ = 0;  // of SetCells
   ProgramTensors tensors_;
 
   // Of the present step.
@@ -119,12 +123,10 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
     }
     ropes_.clear();
     for (const RopeSpec& rope : program().ropes) {
+      RopeAngles& angles = ropes_.emplace_back();
+      if (rope.DependsOnLength()) continue;
       RopeTable table = BuildRopeTable(rope, limits_.max_sequence_length);
-      const std::array<std::int64_t, 3> shape = {limits_.max_sequence_length, 1, rope.dim / 2};
-      const auto copy = [&](std::vector<float>& values) {
-        return at::from_blob(values.data(), shape, at::kFloat).to(device_, at::kFloat, false, true);
-      };
-      ropes_.push_back({copy(table.cos), copy(table.sin)});
+      angles = ToDevice(table, limits_.max_sequence_length);
     }
     const std::int64_t world = program().part.world;
     if (world > 1 && options_.dtype != DType::kFloat32) {
@@ -139,6 +141,28 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
     tensors_.host_logits = at::empty({limits_.max_logit_rows, program().vocabulary}, at::kFloat);
     return absl::OkStatus();
   });
+}
+
+RopeAngles ReferenceBackend::ToDevice(RopeTable& table, std::int64_t rows) const {
+  const auto copy = [&](std::vector<float>& values) {
+    const auto pairs = static_cast<std::int64_t>(values.size()) / rows;
+    return at::from_blob(values.data(), {rows, 1, pairs}, at::kFloat)
+        .to(device_, at::kFloat, false, true);
+  };
+  return {copy(table.cos), copy(table.sin)};
+}
+
+RopeAngles ReferenceBackend::AnglesOf(std::size_t rope, const RaggedBatch& batch) const {
+  const RopeSpec& spec = program().ropes[rope];
+  const BatchInputs& inputs = tensors_.inputs;
+  if (!spec.DependsOnLength()) {
+    return {at::index_select(ropes_[rope].cos, 0, inputs.positions),
+            at::index_select(ropes_[rope].sin, 0, inputs.positions)};
+  }
+  const auto size = static_cast<std::size_t>(inputs.padded_rows) * (spec.dim / 2);
+  RopeTable table{std::vector<float>(size), std::vector<float>(size)};
+  SetRowAngles(spec, batch, table);
+  return ToDevice(table, inputs.padded_rows);
 }
 
 absl::Status ReferenceBackend::AllocateCache(std::uint32_t blocks) {
@@ -192,10 +216,7 @@ absl::Status ReferenceBackend::Execute(const RaggedBatch& batch) {
     tensors_.inputs = MakeBatchInputs(batch, program(), shape, slot_of, device_);
     tensors_.part_queries = CollectPartQueries(tensors_.inputs.segments, tensors_.cache.cells());
     tensors_.ropes.clear();
-    for (const RopeAngles& rope : ropes_) {
-      tensors_.ropes.push_back({at::index_select(rope.cos, 0, tensors_.inputs.positions),
-                                at::index_select(rope.sin, 0, tensors_.inputs.positions)});
-    }
+    for (std::size_t i = 0; i < ropes_.size(); ++i) tensors_.ropes.push_back(AnglesOf(i, batch));
     tensors_.rows = {0, tensors_.inputs.rows, tensors_.inputs.padded_rows};
     PENSTOCK_RETURN_IF_ERROR(Runner().RunAll(program().body));
     if (tensors_.cache.has_hidden()) WriteHidden();

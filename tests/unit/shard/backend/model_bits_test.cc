@@ -211,6 +211,9 @@ class Server {
     options.capacity.slots = kSlots;
     options.capacity.max_sequence_length = Longest();
     options.capacity.max_step_tokens = kStepTokens;
+    const Program::Lengths lengths = model_->program.TextLengths();
+    options.capacity.length_rule = lengths.rule;
+    options.capacity.original_length = lengths.original;
     options.capacity.max_candidates = Has(Feature::kContrastiveSearch) ? kCandidates : 0;
     return options;
   }

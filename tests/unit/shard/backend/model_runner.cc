@@ -82,6 +82,7 @@ std::vector<std::vector<float>> ModelRunner::Step(const std::vector<Feed>& feeds
     segment.context_length = lengths_[feed.sequence];
     segment.blocks = tables_[feed.sequence];
     segment.state = SlotId(static_cast<std::uint32_t>(feed.sequence));
+    segment.text_length = segment.prompt_length = prompts_[feed.sequence];
     segments.push_back(segment);
     tokens.insert(tokens.end(), feed.tokens.begin(), feed.tokens.end());
     lengths_[feed.sequence] += segment.query_count;
@@ -106,6 +107,7 @@ std::vector<std::vector<float>> ModelRunner::Step(const std::vector<Feed>& feeds
 std::vector<float> ModelRunner::Prefill(int sequence, const std::vector<TokenId>& tokens,
                                         std::size_t chunk) {
   std::vector<float> logits;
+  if (lengths_[sequence] == 0) prompts_[sequence] = static_cast<std::uint32_t>(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); i += chunk) {
     const std::size_t end = std::min(tokens.size(), i + chunk);
     logits = Step({{sequence, {tokens.begin() + i, tokens.begin() + end}}}).at(0);

@@ -69,13 +69,14 @@ class ModelRunner {
   std::vector<std::vector<float>> Step(const std::vector<Feed>& feeds);
 
   // Forgets the sequence; its blocks stay as they are.
-  void Reset(int sequence) { lengths_[sequence] = 0; }
+  void Reset(int sequence) { lengths_[sequence] = prompts_[sequence] = 0; }
 
   // `count` greedy tokens after `prompt`, which is computed in pieces of `chunk`.
   std::vector<TokenId> Greedy(int sequence, const std::vector<TokenId>& prompt, std::size_t count,
                               std::size_t chunk = 128);
 
-  // Logits of the last row of `tokens`, fed in pieces of `chunk`.
+  // Logits of the last row of `tokens`, fed in pieces of `chunk`. They are the prompt of an empty
+  // sequence.
   std::vector<float> Prefill(int sequence, const std::vector<TokenId>& tokens, std::size_t chunk);
 
   const Model& model() const { return model_; }
@@ -92,6 +93,7 @@ class ModelRunner {
   Communicator* communicator_ = &local_;
   std::map<int, std::vector<BlockId>> tables_;
   std::map<int, std::uint32_t> lengths_;
+  std::map<int, std::uint32_t> prompts_;  // their lengths
 };
 
 TokenId Argmax(const std::vector<float>& logits);
