@@ -174,9 +174,11 @@ def test_unbuilt_finds_a_source_that_no_list_names(tmp_path):
         unbuilt.check,
         tmp_path,
         {
-            "a/CMakeLists.txt": "penstock_library(a SOURCES x.cc b/y.cc DEPS c)\n",
+            "a/CMakeLists.txt": "file(GLOB found CONFIGURE_DEPENDS c/*.cc)\n"
+            "penstock_library(a SOURCES x.cc b/y.cc ${found} DEPS c)\n",
             "a/x.cc": "",
             "a/b/y.cc": "",
+            "a/c/z.cc": "",
             "a/z.cc": "",
             "a/b/x.cc": "",
         },

@@ -29,7 +29,7 @@ const BadConfig kBadConfigs[] = {
     {"unknown_model_type",
      "llama-v4_llama3",
      R"({"model_type": "lama"})",
-     {"`model_type` must be one of deepseek_v2, ", "; the nearest is llama", "Given: \"lama\""}},
+     {"`model_type` must be one of ", "; the nearest is llama", "Given: \"lama\""}},
     {"model_type_with_a_vision_tower",
      "qwen3-v4_tied",
      R"({"model_type": "qwen3_vl"})",
