@@ -165,9 +165,8 @@ void GroupLink::OnResult(std::uint32_t rank, StepResult result) {
   metrics_.groups().ExecuteMessage(GroupMetrics::Direction::kResult, options_.group, rank);
   if (over_) return;
   if (auto broken = plans_.Answer(rank, std::move(result))) return Lose(*std::move(broken));
-  std::vector<StepResult> ready = plans_.TakeReady();
   metrics_.groups().SetPlansInFlight(options_.group, plans_.without_result());
-  for (StepResult& done : ready) listener_->OnStepDone(options_.group, std::move(done));
+  while (auto done = plans_.TakeReady()) listener_->OnStepDone(options_.group, *std::move(done));
 }
 
 void GroupLink::OnStreamEnd(std::uint32_t rank, absl::Status status) {
