@@ -5,8 +5,10 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "common/exit_codes.h"
 #include "common/log.h"
@@ -22,28 +24,41 @@ namespace {
 
 constexpr int kSignalExit = 128;  // plus the signal, as shells count
 
-// A signal ends a server with success, but --download-only with failure: the model is incomplete.
-void EndServer(int) { ::_exit(kExitOk); }
-void EndDownload(int signal) { ::_exit(kSignalExit + signal); }
-
-// In a container, the first process ignores signals that have no handler.
+// While it exists, SIGINT, SIGTERM and SIGHUP end the process, with a line in the log. A thread
+// waits for them: a handler may not log, and the first process of a container ignores signals
+// without one.
 class EndOnSignals {
  public:
-  explicit EndOnSignals(void (*end)(int)) {
-    struct sigaction action = {};
-    action.sa_handler = end;
-    for (std::size_t i = 0; i < kCount; ++i) ::sigaction(kSignals[i], &action, &before_[i]);
+  // A signal ends a server with success, but --download-only with failure: the model is incomplete.
+  explicit EndOnSignals(bool download_only) {
+    sigemptyset(&signals_);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, kRelease}) sigaddset(&signals_, signal);
+    ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+    waiter_ = std::thread([this, download_only] { Wait(download_only); });
   }
   ~EndOnSignals() {
-    for (std::size_t i = 0; i < kCount; ++i) ::sigaction(kSignals[i], &before_[i], nullptr);
+    ::pthread_kill(waiter_.native_handle(), kRelease);
+    waiter_.join();
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   EndOnSignals(const EndOnSignals&) = delete;
   EndOnSignals& operator=(const EndOnSignals&) = delete;
 
  private:
-  static constexpr std::size_t kCount = 3;
-  static constexpr int kSignals[kCount] = {SIGINT, SIGTERM, SIGHUP};
-  struct sigaction before_[kCount];
+  static constexpr int kRelease = SIGUSR1;
+
+  void Wait(bool download_only) const {
+    int signal = 0;
+    ::sigwait(&signals_, &signal);
+    if (signal == kRelease) return;
+    log::Info("stopping: received SIG" + std::string(::sigabbrev_np(signal)) +
+              " before the model was complete");
+    ::_exit(download_only ? kSignalExit + signal : kExitOk);
+  }
+
+  sigset_t signals_;
+  sigset_t before_;
+  std::thread waiter_;
 };
 
 hub::HubSettings Settings(const options::Values& values) {
@@ -65,7 +80,7 @@ absl::Status ResolveModelId(options::Values& values) {
     const auto line = text.Line(model, notice, std::chrono::steady_clock::now());
     if (line.has_value()) log::Info(*line);
   };
-  const EndOnSignals guard(values.GetBool("download-only") ? &EndDownload : &EndServer);
+  const EndOnSignals guard(values.GetBool("download-only"));
   PENSTOCK_ASSIGN_OR_RETURN(const hub::ResolvedModel resolved,
                             hub::ResolveModel(Settings(values), model, need, progress));
   if (!resolved.warning.empty()) log::Warn(resolved.warning);

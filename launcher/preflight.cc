@@ -32,8 +32,22 @@ absl::Status ModelError(const std::string& folder, const std::string& what) {
   return absl::InvalidArgumentError("--model-id " + folder + ": " + what);
 }
 
+// What to do about a file that is missing in the folder of a model.
+std::string AdviceOn(const std::string& folder, const std::string& name) {
+  std::error_code error;
+  if (name == "tokenizer.json" && fs::exists(folder + "/tokenizer.model", error)) {
+    return "; tokenizer.model alone is not enough: save the tokenizer again with transformers, "
+           "which writes tokenizer.json";
+  }
+  return "; the folder of a model holds config.json, tokenizer.json and .safetensors files";
+}
+
 absl::StatusOr<std::string> ReadModelFile(const std::string& folder, const std::string& name) {
-  return ReadFile(folder + "/" + name, "--model-id " + folder + ": " + name);
+  absl::StatusOr<std::string> text =
+      ReadFile(folder + "/" + name, "--model-id " + folder + ": " + name);
+  std::error_code error;
+  if (text.ok() || fs::exists(folder + "/" + name, error)) return text;
+  return absl::InvalidArgumentError(Message(text.status()) + AdviceOn(folder, name));
 }
 
 absl::Status CheckConfig(const std::string& folder) {

@@ -1,5 +1,6 @@
 #include "launcher/supervised_child.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <array>
@@ -7,6 +8,7 @@
 
 #include "common/exit_codes.h"
 #include "common/status.h"
+#include "launcher/library_error.h"
 
 namespace penstock::launcher {
 namespace {
@@ -30,24 +32,18 @@ bool ReadAvailable(int fd, Sink sink) {
   return true;
 }
 
-// What the dynamic linker says of a library that is absent, with the remedy; else empty.
-std::string MissingLibrary(const std::string& line) {
-  constexpr std::string_view kSays = "error while loading shared libraries: ";
-  const std::size_t found = line.find(kSays);
-  if (found == std::string::npos) return "";
-  const std::string what = line.substr(found + kSays.size());
-  if (!what.starts_with("libtorch") && !what.starts_with("libc10")) return what;
-  return what +
-         ": torch 2.11 is not installed: run `pip install torch==2.11.0`, in a venv if need be, "
-         "and "
-         "set PENSTOCK_TORCH_DIR to its site-packages/torch";
-}
+// What makes the kernel send SIGBUS.
+constexpr const char* kMappedFile =
+    "a file that it maps is shorter than it should be, such as a library of torch or a file of the "
+    "model, or /dev/shm is full";
 
 // The cause that a child left: its FAILED notice, else its last line that says "error".
-std::string CauseOf(const ExitStatus& exit, const std::string& failure, const LineBuffer& lines) {
-  if (!failure.empty() || exit.by_signal) return failure;
+std::string CauseOf(const ChildSpec& child, const ExitStatus& exit, const std::string& failure,
+                    const LineBuffer& lines) {
+  if (!failure.empty()) return failure;
+  if (exit.by_signal) return exit.code == SIGBUS ? kMappedFile : "";
   for (auto line = lines.last_lines().rbegin(); line != lines.last_lines().rend(); ++line) {
-    if (const std::string library = MissingLibrary(*line); !library.empty()) return library;
+    if (const std::string library = LibraryError(*line, child); !library.empty()) return library;
     const std::size_t found = line->find("error: ");
     if (found != std::string::npos) return line->substr(found + 7);
   }
@@ -72,7 +68,7 @@ std::string SupervisedChild::Label() const {
 }
 
 std::string SupervisedChild::DescribeEnd() const {
-  const std::string cause = CauseOf(*state_.exit, state_.failure, state_.lines);
+  const std::string cause = CauseOf(spec_, *state_.exit, state_.failure, state_.lines);
   const std::string text = Label() + " " + state_.exit->Describe();
   return cause.empty() ? text : text + ": " + cause;
 }

@@ -275,7 +275,7 @@ void Supervisor::Fail(int exit_code, std::string error, const SupervisedChild* c
   failed_ = true;
   outcome_.exit_code = exit_code;
   outcome_.error = std::move(error);
-  if (culprit != nullptr) {
+  if (culprit != nullptr && !culprit->said_failure()) {
     outcome_.culprit = culprit->spec().name;
     const auto& lines = culprit->last_lines();
     outcome_.last_lines.assign(lines.begin(), lines.end());

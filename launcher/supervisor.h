@@ -54,8 +54,8 @@ class SupervisorObserver {
 struct Outcome {
   int exit_code = 0;                         // common/exit_codes.h
   std::string error = {};                    // one line; empty after an orderly stop
-  std::string culprit = {};                  // the child that the error is about, if any
-  std::vector<std::string> last_lines = {};  // of the culprit's output
+  std::string culprit = {};                  // the child whose last lines these are, if any
+  std::vector<std::string> last_lines = {};  // of the culprit's output, if it did not say its error
 };
 
 class Supervisor {

@@ -149,34 +149,34 @@ absl::StatusOr<ShardFinish> FromProto(v1::Finish finish) {
   }
 }
 
-absl::StatusOr<SampledToken> FromProto(const v1::SampledToken& wire) {
+// Fills an element of a list in place, because this happens for every token.
+absl::Status Read(const v1::SampledToken& wire, SampledToken& sampled) {
   if (wire.alternative_tokens_size() != wire.alternative_logprobs_size()) {
     return BadValue("sequences.tokens.alternative_logprobs",
                     std::to_string(wire.alternative_logprobs_size()),
                     "as many as alternative_tokens");
   }
-  SampledToken sampled{wire.token(), wire.logprob(), {}};
+  sampled.token = wire.token();
+  sampled.logprob = wire.logprob();
   sampled.alternatives.reserve(static_cast<std::size_t>(wire.alternative_tokens_size()));
   for (int i = 0; i < wire.alternative_tokens_size(); ++i) {
     sampled.alternatives.push_back({wire.alternative_tokens(i), wire.alternative_logprobs(i)});
   }
-  return sampled;
+  return absl::OkStatus();
 }
 
-absl::StatusOr<SequenceResult> FromProto(const v1::SequenceResult& wire) {
-  SequenceResult sequence;
+absl::Status Read(const v1::SequenceResult& wire, SequenceResult& sequence) {
   sequence.slot = SlotId(wire.slot());
   sequence.sequence = SequenceId(wire.sequence());
   sequence.tokens.reserve(static_cast<std::size_t>(wire.tokens_size()));
   for (const v1::SampledToken& token : wire.tokens()) {
-    PENSTOCK_ASSIGN_OR_RETURN(SampledToken sampled, FromProto(token));
-    sequence.tokens.push_back(std::move(sampled));
+    PENSTOCK_RETURN_IF_ERROR(Read(token, sequence.tokens.emplace_back()));
   }
   sequence.committed_length = wire.committed_length();
   PENSTOCK_ASSIGN_OR_RETURN(sequence.finish, FromProto(wire.finish()));
   sequence.error = wire.error();
   sequence.prompt_logprobs.assign(wire.prompt_logprobs().begin(), wire.prompt_logprobs().end());
-  return sequence;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -214,8 +214,7 @@ absl::StatusOr<StepResult> FromProto(const v1::StepResult& wire) {
   result.digest = wire.digest();
   result.sequences.reserve(static_cast<std::size_t>(wire.sequences_size()));
   for (const v1::SequenceResult& sequence : wire.sequences()) {
-    PENSTOCK_ASSIGN_OR_RETURN(SequenceResult value, FromProto(sequence));
-    result.sequences.push_back(std::move(value));
+    PENSTOCK_RETURN_IF_ERROR(Read(sequence, result.sequences.emplace_back()));
   }
   result.timings.queued = Duration(wire.timings().queued_ns());
   result.timings.forward = Duration(wire.timings().forward_ns());

@@ -71,6 +71,9 @@ struct GenerationRequest {
   // True: the stop string stays in the text, and tokens are delivered at once (TGI). False: text
   // waits until it cannot be part of a stop string (OpenAI).
   bool include_stop_text = false;
+  // True: alternatives and prompt tokens are decoded one by one (TGI). False: as they continue the
+  // text before them.
+  bool decode_alone = false;
   RequestClass request_class = RequestClass::kOther;
   std::int32_t priority = 0;           // larger is sooner; with --order priority
   std::uint32_t predicted_tokens = 0;  // the client's forecast of its output; 0 = none

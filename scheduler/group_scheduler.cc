@@ -40,7 +40,8 @@ GroupScheduler::GroupScheduler(const Config& config, const GroupUp& up, OutputLe
       policy_(MakeAdmissionPolicy(config, up.capacity, lengths)),
       table_(up.capacity, SharesPrefixes(config, up.capacity),
              {config.pinned_prefixes, config.pinned_blocks}),
-      sharing_(table_),
+      regime_(up.capacity),
+      sharing_(table_, regime_),
       retirement_(up.group, table_, lengths),
       preemption_(config, up, *policy_, table_, retirement_),
       layout_(config, up, table_),
@@ -84,6 +85,17 @@ void GroupScheduler::BeginStep(Time now, Outputs& out) {
   for (auto& [id, sequence] : table_.all()) AddChunk(sequence, now, out);
 }
 
+// The plan and all later ones begin at the known length or after it. Plans run in order, so blocks
+// before its window can be written by other sequences in this plan.
+void GroupScheduler::Grow(Sequence& sequence, std::uint64_t positions) {
+  BlockCache& cache = table_.cache();
+  std::vector<BlockOp>& ops = draft_.plan().block_ops;
+  sequence.blocks.GrowTo(cache, positions, sequence.slot, ops);
+  if (cache.window_tokens() == 0) return;
+  sequence.window.MoveTo(cache, sequence.KnownLength());
+  sequence.window.GrowTo(cache, positions, sequence.slot, ops);
+}
+
 void GroupScheduler::AddDecode(Sequence& sequence, Time now, Outputs& out) {
   const std::uint32_t wanted = sequence.NextDecodeRows(max_rows_);
   if (wanted == 0 || !preemption_.Reserve(sequence, now, out)) return;
@@ -94,7 +106,7 @@ void GroupScheduler::AddDecode(Sequence& sequence, Time now, Outputs& out) {
   const std::uint32_t tokens = sequence.TokensOfDecode(rows);
   if (!layout_.stores_rows()) {
     const std::uint64_t positions = sequence.PositionsAfter(tokens);
-    sequence.blocks.GrowTo(table_.cache(), positions, sequence.slot, draft_.plan().block_ops);
+    Grow(sequence, positions);
   }
   layout_.AddDecode(sequence, context, rows, draft_);
   draft_.Refer(sequence, tokens);
@@ -108,9 +120,8 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
   const PrefillFit fit = draft_.composer().AddPrefill(demand);
   if (fit.count == 0) return;
   if (!sequence.started) draft_.Start(sequence, out);
+  Grow(sequence, std::uint64_t{sequence.prompt_planned} + fit.count);
   sequence.prompt_planned += fit.count;
-  sequence.blocks.GrowTo(table_.cache(), sequence.prompt_planned, sequence.slot,
-                         draft_.plan().block_ops);
   draft_.CopyTail(sequence, table_.cache());
   sharing_.Enter(sequence, draft_.step());
   sharing_.Pin(sequence, draft_.step());
@@ -128,14 +139,19 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   admission_.OnAdmitted(work);
   draft_.set_admitted();
   const std::uint64_t tokens = policy_->TokensToReserve(work);
-  const std::uint32_t blocks = policy_->BlocksToReserve(work);
+  const SequenceTable::Reservation reservation{policy_->BlocksToReserve(work),
+                                               policy_->WindowBlocksFor(tokens), tokens};
   const PrefixMatch match = sharing_.Match(work, draft_.step());
   const std::uint32_t available = table_.pool().available();
-  Sequence& sequence = table_.Add(std::move(work), id, blocks, tokens, match);
+  std::string root = regime_.Root(work);
+  const std::uint32_t most_positions = regime_.MostPositions(work);
+  Sequence& sequence = table_.Add(std::move(work), id, reservation, match);
+  sequence.prefix_root = std::move(root);
+  sequence.most_positions = most_positions;
   if (table_.cache().sharing()) prefix_use_.looked_up_tokens += sequence.PromptLength();
   prefix_use_.hit_tokens += sequence.cached_length;
   Decision& decision = Decide(id_, sequence, DecisionKind::kAdmitted, now, out);
-  decision.needed = blocks - (match.blocks - match.unlocked);
+  decision.needed = reservation.blocks - (match.blocks - match.unlocked);
   decision.available = available;
   decision.step = draft_.step();
   AddChunk(sequence, now, out);
@@ -182,6 +198,11 @@ StepInfo GroupScheduler::DescribeStep(std::uint32_t waiting, Duration predicted)
   info.blocks_used = table_.pool().used();
   info.blocks_cached = table_.pool().cached();
   info.blocks_retiring = table_.pool().retiring();
+  const BlockPool& window = table_.cache().window().pool();
+  info.window_blocks_free = window.free();
+  info.window_blocks_used = window.used();
+  info.window_blocks_cached = window.cached();
+  info.window_blocks_retiring = window.retiring();
   const std::uint32_t counted =
       info.blocks_free + info.blocks_used + info.blocks_cached + info.blocks_retiring;
   PENSTOCK_CHECK(counted == table_.pool().total(), "free + used + cached + retiring = total");
@@ -202,6 +223,7 @@ void GroupScheduler::OnResult(const StepResult& result, Time now, Outputs& out) 
     layout_.OnResult(*sequence, done->step);
   }
   for (const SequenceResult& part : result.sequences) TakeResult(part, now, out);
+  if (regime_.recomputes()) Recompute(done->references, now, out);
   for (const InFlightReference& reference : done->references) {
     if (table_.retiring() == 0) break;
     Sequence* sequence = table_.Find(reference.slot, reference.sequence);
@@ -210,6 +232,16 @@ void GroupScheduler::OnResult(const StepResult& result, Time now, Outputs& out) 
     }
   }
   in_flight_.Recycle(*done);
+}
+
+void GroupScheduler::Recompute(std::span<const InFlightReference> references, Time now,
+                               Outputs& out) {
+  for (const InFlightReference& reference : references) {
+    Sequence* sequence = table_.Find(reference.slot, reference.sequence);
+    if (sequence != nullptr && sequence->MustRecompute()) {
+      preemption_.Recompute(*sequence, now, out);
+    }
+  }
 }
 
 void GroupScheduler::TakeResult(const SequenceResult& result, Time now, Outputs& out) {
@@ -304,6 +336,12 @@ void GroupScheduler::AddTo(Snapshot& sum) const {
   sum.blocks_cached += table_.pool().cached();
   sum.blocks_retiring += table_.pool().retiring();
   sum.blocks_total += table_.pool().total();
+  const BlockPool& window = table_.cache().window().pool();
+  sum.window_blocks_free += window.free();
+  sum.window_blocks_used += window.used();
+  sum.window_blocks_cached += window.cached();
+  sum.window_blocks_retiring += window.retiring();
+  sum.window_blocks_total += window.total();
   sum.plans_in_flight += in_flight_.size();
 }
 

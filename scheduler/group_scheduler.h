@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@
 #include "scheduler/cost/cost_model.h"
 #include "scheduler/input.h"
 #include "scheduler/kv/prefix_sharing.h"
+#include "scheduler/kv/text_regime.h"
 #include "scheduler/output.h"
 #include "scheduler/preemption.h"
 #include "scheduler/scheduler.h"
@@ -43,10 +45,6 @@
 #include "scheduler/step/steps_in_flight.h"
 
 namespace penstock::scheduler {
-
-// The most decode rows of a step, drafts included. Up to about this many rows, reading the weights
-// bounds a step, so a further row is nearly free (docs/decisions/0025).
-constexpr std::uint32_t kVerifiedRows = 16;
 
 class GroupScheduler {
  public:
@@ -90,9 +88,13 @@ class GroupScheduler {
 
  private:
   std::uint32_t MaxRows(std::uint32_t step_tokens) const;
+  // Moves the window to the next row and draws blocks for `positions` positions.
+  void Grow(Sequence& sequence, std::uint64_t positions);
   void AddDecode(Sequence& sequence, Time now, Outputs& out);
   void AddChunk(Sequence& sequence, Time now, Outputs& out);
   StepInfo DescribeStep(std::uint32_t waiting, Duration predicted);
+  // Sequences that the result leaves at the original length begin again (TextRegime).
+  void Recompute(std::span<const InFlightReference> references, Time now, Outputs& out);
   void TakeResult(const SequenceResult& result, Time now, Outputs& out);
   void ReportTokens(Sequence& sequence, const SequenceResult& result, std::uint32_t count,
                     Outputs& out);
@@ -104,6 +106,7 @@ class GroupScheduler {
   const StepBudget budget_;  // of every step
   const std::unique_ptr<AdmissionPolicy> policy_;
   SequenceTable table_;
+  const TextRegime regime_;
   PrefixSharing sharing_;
   Retirement retirement_;
   Preemption preemption_;

@@ -95,10 +95,14 @@ struct StepInfo {
   std::uint32_t prefill_tokens = 0;
   std::uint32_t sequences = 0;  // in the plan's segments
   std::uint32_t waiting = 0;
-  std::uint32_t blocks_free = 0;
+  std::uint32_t blocks_free = 0;  // of KV group 0
   std::uint32_t blocks_used = 0;
   std::uint32_t blocks_cached = 0;
   std::uint32_t blocks_retiring = 0;
+  std::uint32_t window_blocks_free = 0;  // of KV group 1, which has a window
+  std::uint32_t window_blocks_used = 0;
+  std::uint32_t window_blocks_cached = 0;
+  std::uint32_t window_blocks_retiring = 0;
   Duration predicted{0};  // by the cost model; 0 = unknown
   // Decode sub-batches; 0 if attention is not padded.
   std::uint32_t decode_parts = 0;

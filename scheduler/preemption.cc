@@ -30,6 +30,8 @@ Deficit Preemption::DeficitOf(const Sequence& sequence, std::uint64_t positions,
   // Most sequences have none, and this runs twice for every row of a step: it avoids the division.
   const bool enough = !decodes_use_blocks_ || positions <= held * block_size_;
   deficit.blocks = enough ? 0 : BlocksFor(positions, block_size_) - held;
+  const std::uint32_t in_window = admission_.WindowBlocksFor(positions);
+  deficit.window_blocks = in_window - std::min(in_window, sequence.window.claim());
   deficit.tokens = tokens - std::min(tokens, sequence.reserved_tokens);
   return deficit;
 }
@@ -68,6 +70,10 @@ bool Preemption::Covered(const Deficit& deficit, bool with_retiring) const {
   const std::uint64_t blocks =
       std::uint64_t{pool.available()} + (with_retiring ? pool.retiring() : 0);
   if (deficit.blocks > blocks) return false;
+  const AttachedBlocks& window = table_.cache().window();
+  const std::uint64_t in_window =
+      std::uint64_t{window.available()} + (with_retiring ? window.pool().retiring() : 0);
+  if (deficit.window_blocks > in_window) return false;
   const std::uint64_t limit = config_.max_batch_total_tokens;
   return limit == 0 || deficit.tokens == 0 || table_.reserved_tokens() + deficit.tokens <= limit;
 }
@@ -86,21 +92,42 @@ Sequence* Preemption::ChooseVictim() {
   return victim;
 }
 
+Shortage Preemption::Exceeded() const {
+  const std::uint32_t blocks = table_.pool().available();
+  if (deficit_.blocks > blocks) return {Budget::kBlocks, deficit_.blocks, blocks};
+  const std::uint32_t in_window = table_.cache().window().available();
+  if (deficit_.window_blocks > in_window) {
+    return {Budget::kBlocks, deficit_.window_blocks, in_window};
+  }
+  return {Budget::kTotalTokens, deficit_.tokens,
+          config_.max_batch_total_tokens - table_.reserved_tokens()};
+}
+
 void Preemption::Preempt(Sequence& victim, std::optional<RequestId> beneficiary, Time now,
                          Outputs& out) {
-  const BlockPool& pool = table_.pool();
-  const bool blocks = deficit_.blocks > pool.available();
+  const Shortage shortage = Exceeded();
   Decision& decision = Decide(group_, victim, DecisionKind::kPreempted, now, out);
-  decision.short_of = blocks ? Budget::kBlocks : Budget::kTotalTokens;
-  decision.needed = blocks ? deficit_.blocks : deficit_.tokens;
-  decision.available =
-      blocks ? pool.available() : config_.max_batch_total_tokens - table_.reserved_tokens();
+  decision.short_of = shortage.budget;
+  decision.needed = shortage.needed;
+  decision.available = shortage.available;
   if (beneficiary != victim.request.request) decision.behind = beneficiary;
   decision.step = step_;
+  ++victim.preemptions;
   table_.Preempt(victim);
   PENSTOCK_CHECK(victim.preemptions <= OptimisticAdmission::kMaxPreemptions,
                  "at most 3 preemptions");
   retirement_.ReclaimIfUnreferenced(victim, now, out);
+}
+
+void Preemption::Recompute(Sequence& sequence, Time now, Outputs& out) {
+  Decision& decision = Decide(group_, sequence, DecisionKind::kPreempted, now, out);
+  decision.short_of = Budget::kOriginalLength;
+  decision.needed = sequence.PositionsAfter(1);
+  decision.available = sequence.most_positions;
+  decision.step = sequence.last_plan;
+  sequence.recomputed = true;
+  table_.Preempt(sequence);
+  retirement_.ReclaimIfUnreferenced(sequence, now, out);
 }
 
 bool Preemption::Reserve(Sequence& sequence, Time now, Outputs& out) {
@@ -119,7 +146,8 @@ bool Preemption::Reserve(Sequence& sequence, Time now, Outputs& out) {
   all += extension;
   const Deficit& granted = Covered(all, false) ? extension : deficit;
   deficit_ -= deficit;
-  table_.Extend(sequence, static_cast<std::uint32_t>(granted.blocks), granted.tokens);
+  table_.Extend(sequence, {static_cast<std::uint32_t>(granted.blocks),
+                           static_cast<std::uint32_t>(granted.window_blocks), granted.tokens});
   return true;
 }
 
@@ -127,19 +155,30 @@ bool Preemption::Reserve(Sequence& sequence, Time now, Outputs& out) {
 Deficit Preemption::Extension(const Sequence& sequence, const Deficit& deficit) const {
   const std::uint64_t tokens = admission_.TokensToReserve(sequence);
   const Deficit expected = DeficitOf(sequence, tokens, tokens);
-  return {std::max(expected.blocks, deficit.blocks), std::max(expected.tokens, deficit.tokens)};
+  return {std::max(expected.blocks, deficit.blocks),
+          std::max(expected.window_blocks, deficit.window_blocks),
+          std::max(expected.tokens, deficit.tokens)};
 }
 
 void Preemption::Defer(Sequence& sequence, const Deficit& deficit, Time now, Outputs& out) {
   if (std::exchange(sequence.waits_for_memory, true)) return;  // recorded before
   Decision& decision = Decide(group_, sequence, DecisionKind::kDeferred, now, out);
-  decision.short_of = deficit.blocks > 0 ? Budget::kBlocks : Budget::kTotalTokens;
-  decision.needed = deficit.blocks > 0 ? deficit.blocks : deficit.tokens;
-  decision.available = deficit.blocks > 0 ? table_.pool().available() : 0;
+  if (deficit.blocks > 0) {
+    decision.short_of = Budget::kBlocks;
+    decision.needed = deficit.blocks;
+    decision.available = table_.pool().available();
+  } else if (deficit.window_blocks > 0) {
+    decision.short_of = Budget::kBlocks;
+    decision.needed = deficit.window_blocks;
+    decision.available = table_.cache().window().available();
+  } else {
+    decision.short_of = Budget::kTotalTokens;
+    decision.needed = deficit.tokens;
+  }
 }
 
 void Preemption::UpdateHeadroom() {
-  headroom_ = 0;
+  headroom_ = window_headroom_ = 0;
   if (config_.admission == AdmissionMode::kGuaranteed) return;
   for (const auto& [id, sequence] : table_.all()) {
     if (sequence.retiring) continue;
@@ -148,6 +187,7 @@ void Preemption::UpdateHeadroom() {
     const std::uint64_t most = AdmissionPolicy::WorstCaseTokens(sequence.request);
     const Deficit deficit = DeficitOf(sequence, std::min(positions, most), 0);
     headroom_ += static_cast<std::uint32_t>(deficit.blocks);
+    window_headroom_ += static_cast<std::uint32_t>(deficit.window_blocks);
   }
 }
 

@@ -26,19 +26,23 @@
 
 namespace penstock::scheduler {
 
-// Blocks, and tokens of max_batch_total_tokens, that are missing.
+// Blocks of KV group 0 and of the window group, and tokens of max_batch_total_tokens, that are
+// missing.
 struct Deficit {
   std::uint64_t blocks = 0;
+  std::uint64_t window_blocks = 0;
   std::uint64_t tokens = 0;
 
-  bool none() const { return blocks == 0 && tokens == 0; }
+  bool none() const { return blocks == 0 && window_blocks == 0 && tokens == 0; }
   Deficit& operator+=(const Deficit& other) {
     blocks += other.blocks;
+    window_blocks += other.window_blocks;
     tokens += other.tokens;
     return *this;
   }
   Deficit& operator-=(const Deficit& other) {
     blocks -= other.blocks;
+    window_blocks -= other.window_blocks;
     tokens -= other.tokens;
     return *this;
   }
@@ -57,15 +61,20 @@ class Preemption {
   // result, and so must every later one of this step that has a deficit.
   bool Reserve(Sequence& sequence, Time now, Outputs& out);
   void UpdateHeadroom();
+  // Preempts a sequence that must start again (Sequence::MustRecompute), under any admission.
+  void Recompute(Sequence& sequence, Time now, Outputs& out);
 
   // Blocks that admissions leave free.
   std::uint32_t headroom() const { return headroom_; }
+  std::uint32_t window_headroom() const { return window_headroom_; }
 
  private:
   Deficit DeficitOf(const Sequence& sequence, std::uint64_t positions, std::uint64_t tokens) const;
   Deficit DecodeDeficit(const Sequence& sequence) const;
   Deficit Extension(const Sequence& sequence, const Deficit& deficit) const;
   bool Covered(const Deficit& deficit, bool with_retiring) const;
+  // The first budget that the deficits of this step exceed.
+  Shortage Exceeded() const;
   Sequence* ChooseVictim();
   void Preempt(Sequence& victim, std::optional<RequestId> beneficiary, Time now, Outputs& out);
   void Defer(Sequence& sequence, const Deficit& deficit, Time now, Outputs& out);
@@ -79,6 +88,7 @@ class Preemption {
   Retirement& retirement_;
 
   std::uint32_t headroom_ = 0;
+  std::uint32_t window_headroom_ = 0;
   // Of the step being composed.
   StepId step_;
   std::uint32_t max_rows_ = 1;

@@ -130,7 +130,7 @@ void Scheduler::Impl::On(const StepDone& done, Outputs& out) {
 }
 
 void Scheduler::Impl::On(const GroupUp& up, Outputs& out) {
-  LoseGroup(up.group, "the replica group was formed anew", out);
+  LoseGroup(up.group, "the replica group was formed again", out);
   if (groups_.empty()) queue_.MarkAllChanged();
   groups_.Up(up);
 }

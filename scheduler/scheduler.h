@@ -22,13 +22,18 @@ struct Snapshot {
   std::uint32_t waiting = 0;
   // Waiting requests by recorded reason. kNone: no reason yet, the next step examines them.
   std::array<std::uint32_t, kBudgets> waiting_for{};
-  std::uint32_t running = 0;   // admitted, not yet terminal
-  std::uint32_t retiring = 0;  // ended; a plan in flight refers to them
-  std::uint32_t blocks_free = 0;
+  std::uint32_t running = 0;      // admitted, not yet terminal
+  std::uint32_t retiring = 0;     // ended; a plan in flight refers to them
+  std::uint32_t blocks_free = 0;  // of KV group 0
   std::uint32_t blocks_used = 0;
   std::uint32_t blocks_cached = 0;
   std::uint32_t blocks_retiring = 0;
   std::uint32_t blocks_total = 0;
+  std::uint32_t window_blocks_free = 0;  // of KV group 1, which has a window
+  std::uint32_t window_blocks_used = 0;
+  std::uint32_t window_blocks_cached = 0;
+  std::uint32_t window_blocks_retiring = 0;
+  std::uint32_t window_blocks_total = 0;
   std::uint32_t plans_in_flight = 0;
 };
 

@@ -1,4 +1,4 @@
-// A dense array that somebody else owns: what crosses the border between the parts of the shard
+// A dense array that another object owns: what crosses the border between the parts of the shard
 // that know libtorch and those that do not. A view is a value; copying it copies no data. Who keeps
 // the memory alive, and until when, is said where a view is handed out.
 #pragma once

@@ -44,6 +44,7 @@ class Text {
   void operator()(const GroupUp& up) {
     text_ << "group " << up.group.value() << " is up, epoch " << up.epoch.value() << ": "
           << up.capacity.blocks << " blocks of " << up.capacity.block_size << ", "
+          << up.capacity.window_blocks << " of a window of " << up.capacity.window << ", "
           << up.capacity.cells << " cells, " << up.capacity.slots << " slots, sequences up to "
           << up.capacity.max_sequence_length << ", steps up to " << up.capacity.max_step_tokens;
   }

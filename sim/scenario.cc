@@ -33,6 +33,33 @@ void DrawContrastive(Random& random, Scenario& scenario) {
   }
 }
 
+// Layers with a window in about a third of the scenarios. Their pool holds at least one sequence,
+// in some scenarios just one.
+void DrawWindows(Random& random, Scenario& scenario) {
+  if (!random.OneIn(3)) return;
+  const std::uint32_t window = random.OneIn(8) ? random.Between(1, 3) : random.Between(2, 40);
+  const std::uint32_t plans = scenario.config.pipeline_depth * scenario.config.max_decode_rows;
+  for (GroupCapacity& group : scenario.groups) {
+    if (group.cells > 0) continue;
+    const std::uint32_t written = std::max(group.max_step_tokens, plans);
+    const std::uint32_t size = group.block_size;
+    const std::uint32_t least = std::min((window + written + size - 1) / size + 1, group.blocks);
+    group.window = window;
+    group.window_blocks = random.OneIn(4) ? least : random.Between(least, 3 * least);
+  }
+}
+
+// RoPE that depends on the length of the text, with an original length that some texts pass.
+void DrawLengthRule(Random& random, Scenario& scenario) {
+  if (!random.OneIn(4)) return;
+  const LengthRule rule = random.OneIn(3) ? LengthRule::kPromptLength : LengthRule::kRecompute;
+  const std::uint32_t original = random.Between(1, 60);
+  for (GroupCapacity& group : scenario.groups) {
+    group.length_rule = rule;
+    group.original_length = original;
+  }
+}
+
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : random_(seed), crowded_(random_.OneIn(3)) {
@@ -53,6 +80,8 @@ class Draw {
     Placing();
     Pinning();
     DrawContrastive(random_, scenario_);
+    DrawWindows(random_, scenario_);
+    DrawLengthRule(random_, scenario_);
     return std::move(scenario_);
   }
 

@@ -14,7 +14,9 @@ bool Contains(const std::vector<TokenId>& tokens, TokenId token) {
 
 SimGroup::SimGroup(const GroupCapacity& capacity, SimGroupOptions options)
     : capacity_(capacity), options_(std::move(options)) {
-  if (options_.contents) cells_.resize(std::size_t{capacity.blocks} * capacity.block_size);
+  if (!options_.contents) return;
+  cells_.resize(std::size_t{capacity.blocks} * capacity.block_size);
+  window_cells_.resize(std::size_t{capacity.window_blocks} * capacity.block_size);
 }
 
 void SimGroup::Complain(const std::string& what) {
@@ -93,6 +95,7 @@ void SimGroup::ApplyStarts(const StepPlan& plan) {
     slot.start = start;
     for (std::uint32_t p = 0; p < start.cached_length; ++p) {
       slot.written = Extend(slot.written, start.prompt[p]);
+      if (capacity_.window > 0) slot.histories.push_back(slot.written);
       if ((p + 1) % capacity_.block_size == 0) slot.block_ends.push_back(slot.written);
     }
     slot.computed = start.cached_length;
@@ -102,24 +105,38 @@ void SimGroup::ApplyStarts(const StepPlan& plan) {
 
 void SimGroup::ApplyBlockOps(const StepPlan& plan) {
   for (const BlockOp& op : plan.block_ops) {
-    if (op.dst.value() >= capacity_.blocks || op.src.value() >= capacity_.blocks) {
+    const bool window = op.kv_group == 1 && capacity_.window > 0;
+    if (op.kv_group > 0 && !window) Complain("the KV group exists");
+    const std::uint32_t blocks = window ? capacity_.window_blocks : capacity_.blocks;
+    const bool none = window && op.dst == kNoBlock && op.kind == BlockOp::Kind::kAppend;
+    if ((op.dst.value() >= blocks && !none) || op.src.value() >= blocks) {
       Complain("the block exists");
       continue;
     }
-    if (op.kind == BlockOp::Kind::kCopy) {
-      if (cells_.empty()) continue;
-      const auto size = static_cast<std::ptrdiff_t>(capacity_.block_size);
-      std::copy_n(cells_.begin() + op.src.value() * size, size,
-                  cells_.begin() + op.dst.value() * size);
-      continue;
-    }
     const auto it = slots_.find(op.slot);
-    if (it == slots_.end()) {
+    if (op.kind == BlockOp::Kind::kCopy) {
+      ApplyCopy(op);
+    } else if (it == slots_.end()) {
       Complain("a block op names a started slot");
     } else {
-      it->second.table.push_back(op.dst);
+      ApplyAppend(op, it->second);
     }
   }
+}
+
+void SimGroup::ApplyCopy(const BlockOp& op) {
+  if (cells_.empty()) return;
+  std::vector<History>& cells = op.kv_group == 0 ? cells_ : window_cells_;
+  const auto size = static_cast<std::ptrdiff_t>(capacity_.block_size);
+  std::copy_n(cells.begin() + op.src.value() * size, size, cells.begin() + op.dst.value() * size);
+}
+
+void SimGroup::ApplyAppend(const BlockOp& op, Slot& slot) {
+  std::vector<BlockId>& table = op.kv_group == 0 ? slot.table : slot.window_table;
+  if (op.dst == kNoBlock && !table.empty() && table.back() != kNoBlock) {
+    Complain("entries without a block come first");
+  }
+  table.push_back(op.dst);
 }
 
 // The number of positions with K and V.
@@ -213,8 +230,40 @@ void SimGroup::Write(Slot& slot, std::uint32_t position, TokenId token) {
   if (position >= slot.table.size() * size) {
     return Complain("rows are written inside the sequence's blocks");
   }
+  if (capacity_.window > 0) slot.histories.push_back(slot.written);
+  Store(slot, position, slot.written);
+}
+
+// Both groups store K and V of a position.
+void SimGroup::Store(const Slot& slot, std::uint32_t position, History history) {
   if (cells_.empty()) return;
-  cells_[std::size_t{slot.table[position / size].value()} * size + position % size] = slot.written;
+  const std::uint32_t size = capacity_.block_size;
+  cells_[std::size_t{slot.table[position / size].value()} * size + position % size] = history;
+  if (capacity_.window == 0) return;
+  History* const cell = WindowCell(slot, position);
+  if (cell == nullptr) return Complain("rows are written inside the sequence's window blocks");
+  *cell = history;
+}
+
+History* SimGroup::WindowCell(const Slot& slot, std::uint32_t position) {
+  const std::uint32_t size = capacity_.block_size;
+  const std::uint32_t entry = position / size;
+  if (entry >= slot.window_table.size() || slot.window_table[entry] == kNoBlock) return nullptr;
+  return &window_cells_[std::size_t{slot.window_table[entry].value()} * size + position % size];
+}
+
+History SimGroup::ReadWindow(const Slot& slot, std::uint32_t position, History right) {
+  if (window_cells_.empty()) return right;
+  std::uint32_t read = position + 1 - std::min(position + 1, capacity_.window);
+  for (; read <= position; ++read) {
+    const History* const cell = WindowCell(slot, read);
+    const bool known = cell != nullptr && read < slot.histories.size();
+    if (known && *cell == slot.histories[read]) continue;
+    Complain("sequence " + std::to_string(slot.start.sequence.value()) + " reads position " +
+             std::to_string(read) + " of its window, which does not hold its tokens");
+    return Mix(cell == nullptr ? 0 : *cell, right);
+  }
+  return right;
 }
 
 // Writes K and V of rejected drafts, which no later row may read.
@@ -229,7 +278,7 @@ void SimGroup::WriteDrafts(Slot& slot, std::uint32_t first, std::uint32_t count)
     if (slot.padded) {
       slot.row[position] = wrong;
     } else {
-      cells_[std::size_t{slot.table[position / size].value()} * size + position % size] = wrong;
+      Store(slot, position, wrong);
     }
   }
 }
@@ -249,7 +298,7 @@ History SimGroup::Read(const Slot& slot, std::uint32_t position) {
              std::to_string(last) + ", which does not hold its tokens");
     return Mix(cell, slot.written);
   }
-  return slot.written;
+  return ReadWindow(slot, position, slot.written);
 }
 
 void SimGroup::WritePrompt(const Segment& segment, Slot& slot) {
@@ -267,6 +316,7 @@ SequenceResult SimGroup::RunPrompt(const Segment& segment, Slot& slot) {
   SequenceResult result;
   result.slot = segment.slot;
   result.sequence = slot.start.sequence;
+  ReadWindow(slot, segment.first, slot.written);  // its later rows read what this step writes
   const bool ends = slot.computed == slot.start.prompt_length;
   if (segment.logits == (ends ? Segment::Logits::kNone : Segment::Logits::kLast)) {
     Complain("exactly the chunk that ends the prompt samples");

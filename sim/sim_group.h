@@ -4,6 +4,7 @@
 // KV contents: each position holds the hash of all tokens up to it. A row reads the positions
 // before it through its block table. If one of them was overwritten, was never computed or belongs
 // to another request, the row samples a wrong token, as a model would, and a violation is recorded.
+// In the KV group with a window a row reads the positions of its window only.
 // Within a step, all prompt rows are written before any row is read, as a shard does layer by
 // layer. So a step may read a prefix that the same plan computes.
 //
@@ -75,6 +76,8 @@ class SimGroup {
     bool finished = false;
     bool selection_pending = false;  // its newest row is computed, its token is not sampled yet
     std::vector<BlockId> table;
+    std::vector<BlockId> window_table;
+    std::vector<History> histories;   // of each position; kept for the window group only
     History written = kEmptyHistory;  // up to the last written position
     TokenId newest = 0;  // sampled; K and V not written yet, except in contrastive search
     std::vector<History> block_ends;  // history at the last position of each full block
@@ -87,7 +90,8 @@ class SimGroup {
   void ApplyEnds(const StepPlan& plan);
   void ApplyStarts(const StepPlan& plan);
   void ApplyBlockOps(const StepPlan& plan);
-  void ApplyBlockOp(const BlockOp& op, Slot& slot);
+  void ApplyAppend(const BlockOp& op, Slot& slot);
+  void ApplyCopy(const BlockOp& op);
   void ApplyRows(const StepPlan& plan);
   void ApplyRow(SlotId id, std::uint32_t width);
   void CheckRowsOfSegments(const StepPlan& plan);
@@ -95,6 +99,11 @@ class SimGroup {
   History ReadRow(const Slot& slot, std::uint32_t position);
   void WritePrompt(const Segment& segment, Slot& slot);
   void Write(Slot& slot, std::uint32_t position, TokenId token);
+  void Store(const Slot& slot, std::uint32_t position, History history);
+  // Of the window group; null if the entry has no block.
+  History* WindowCell(const Slot& slot, std::uint32_t position);
+  // What a row at `position` reads of the window group: `right` if that is the sequence's history.
+  History ReadWindow(const Slot& slot, std::uint32_t position, History right);
   void WriteDrafts(Slot& slot, std::uint32_t first, std::uint32_t count);
   History Read(const Slot& slot, std::uint32_t position);
   SequenceResult RunPrompt(const Segment& segment, Slot& slot);
@@ -113,8 +122,9 @@ class SimGroup {
   StepId step_;
   Time busy_until_{};
   std::map<SlotId, Slot> slots_;
-  std::vector<History> cells_;  // [blocks][block_size]; 0 = never written
-  CellUse cell_use_;            // of the present step
+  std::vector<History> cells_;         // [blocks][block_size]; 0 = never written
+  std::vector<History> window_cells_;  // of the window group
+  CellUse cell_use_;                   // of the present step
   std::vector<std::string> violations_;
 };
 

@@ -162,7 +162,7 @@ void Simulation::Play(const ClientArrives& client) {
   Apply(client.arrival);
 }
 
-// The router finds stop strings in text, so only after the first token.
+// The router finds a stop string in generated text, so not before the first token.
 void Simulation::Play(const StopStringFound& claim) {
   const auto it = clients_.find(claim.request);
   if (it != clients_.end() && it->second.heard > 0) {

@@ -27,10 +27,13 @@ inline History HistoryOf(std::span<const TokenId> tokens) {
   return history;
 }
 
-// The histories after each token of a tenant's prompt. Tenants share no prefix.
-inline std::vector<History> HistoriesOf(std::string_view tenant, std::span<const TokenId> prompt) {
+// The histories after each token of a tenant's prompt. Tenants share no prefix. Neither do texts
+// whose K and V depend on another length (0: on none).
+inline std::vector<History> HistoriesOf(std::string_view tenant, std::span<const TokenId> prompt,
+                                        std::uint32_t length = 0) {
   History history = kEmptyHistory;
   for (const char c : tenant) history = Extend(history, c);
+  if (length > 0) history = Mix(history, length);
   std::vector<History> histories;
   for (const TokenId token : prompt) histories.push_back(history = Extend(history, token));
   return histories;

@@ -58,6 +58,19 @@ absl::StatusOr<std::string_view> IncrementalDecoder::Push(TokenId id) {
   return std::string_view(text, size);
 }
 
+absl::StatusOr<std::string> IncrementalDecoder::Peek(TokenId id) const {
+  if (settled_) {
+    const Tokenizer::TokenFacts& facts = tokenizer_->FactsOf(id);
+    if (facts.special && skip_special_) return std::string();
+    if (facts.settled) return facts.text;
+  }
+  RustBytes text, error;
+  const int32_t code =
+      penstock_decoder_peek(handle_, static_cast<uint32_t>(id), text.out(), error.out());
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(code, error));
+  return text.str();
+}
+
 absl::StatusOr<std::string_view> IncrementalDecoder::Finish() {
   const char* text = nullptr;
   size_t size = 0;

@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "common/ids.h"
@@ -37,6 +38,9 @@ class IncrementalDecoder {
   // The text that `id` made printable, possibly empty; valid until the next call. A token whose
   // text does not depend on its neighbours takes one table look-up.
   absl::StatusOr<std::string_view> Push(TokenId id);
+
+  // The text that `id` would add if it were the next and last token. Nothing changes.
+  absl::StatusOr<std::string> Peek(TokenId id) const;
 
   // The held-back rest, an incomplete character as U+FFFD. No token may follow.
   absl::StatusOr<std::string_view> Finish();

@@ -7,6 +7,13 @@
 //   - committed length: positions that have K and V and whose token is final. After a whole prompt
 //   of
 //     P tokens it is P. The first sampled token is known then, but the next decode commits it.
+//
+// KV groups: a slot has one block table for each KV group (GroupCapacity), and entry i of each
+// table holds positions [i * block_size, (i + 1) * block_size). Block ids of a group begin at 0.
+// Group 0 keeps every position. Group 1, if there is one, has a window: a row at position p reads
+// positions [p - window + 1, p] of it. Its blocks are given to other sequences without a word to
+// the shard once the next plan of their sequence, and all later ones, begin after their window. So
+// a row must not read before its window, and an entry before the window may be kNoBlock.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +26,15 @@
 
 namespace penstock {
 
+// An entry of a window group's block table without a block. All of its positions lie before the
+// window of every row that the sequence computes.
+inline constexpr BlockId kNoBlock{UINT32_MAX};
+
 // A change to KV blocks or to the block table of a slot. Fields that a kind does not use are zero.
 struct BlockOp {
   enum class Kind : std::uint8_t {
-    kAppend,  // block `dst` becomes the next entry of the slot's table for kv_group
-    kCopy,    // the device copies block src to dst (copy on write)
+    kAppend,  // block `dst`, or kNoBlock, becomes the next entry of the slot's table for kv_group
+    kCopy,    // the device copies block src to dst, both of kv_group (copy on write)
   };
   Kind kind = Kind::kAppend;
   std::uint32_t kv_group = 0;
@@ -53,6 +64,10 @@ struct SequenceStart {
   std::string trace_id;
   friend bool operator==(const SequenceStart&, const SequenceStart&) = default;
 };
+
+// The most decode rows of a step whose decodes have drafts, drafts included. Up to about this many
+// rows, reading the weights bounds a step, so a further row is nearly free (docs/decisions/0025).
+inline constexpr std::uint32_t kVerifiedRows = 16;
 
 struct Segment {
   enum class Kind : std::uint8_t { kPrompt, kDecode };

@@ -42,8 +42,10 @@ enum class Budget : std::uint8_t {
   kPrefix,    // prompt tokens that another request is about to compute
   kJoinSize,  // requests that join together; TGI's waiting_served_ratio
   kCells,     // of the padded KV layout, for the worst lengths of all rows (padded_bound.h)
+  // kPreempted: the text passes the original length of longrope and is computed again.
+  kOriginalLength,
 };
-constexpr std::size_t kBudgets = 14;
+constexpr std::size_t kBudgets = 15;
 
 struct Decision {
   Time at;
@@ -110,6 +112,8 @@ constexpr std::string_view BudgetName(Budget budget) {
       return "prefix";
     case Budget::kCells:
       return "cells";
+    case Budget::kOriginalLength:
+      return "original_length";
     case Budget::kGroup:
       break;
   }

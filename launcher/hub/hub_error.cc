@@ -57,7 +57,8 @@ absl::Status HubError(const HubSettings& settings, const std::string& repo, cons
     const std::string why(response.status.message());
     if (what.empty()) {
       return absl::UnavailableError(
-          model + ": there is no such folder here, and the hub cannot be reached: " + why);
+          model + ": there is no such folder here, and the hub cannot be reached: " + why +
+          "; without a network give the folder of a model");
     }
     return absl::UnavailableError(model + ": " + why);
   }

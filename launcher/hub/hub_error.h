@@ -1,4 +1,4 @@
-// What an answer of the hub that is no success means for somebody who starts a server.
+// What an answer of the hub that is no success means for the user who starts a server.
 #pragma once
 
 #include <absl/status/status.h>

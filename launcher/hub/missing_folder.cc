@@ -34,6 +34,9 @@ std::string NearestFolder(const fs::path& path) {
 }  // namespace
 
 std::optional<std::string> MissingFolder(const std::string& model) {
+  if (model.starts_with("https://") || model.starts_with("http://")) {
+    return "is an address; give a model id (org/name) or a folder";
+  }
   fs::path path(model);
   if (!path.has_filename()) path = path.parent_path();  // "demo/model/"
   std::error_code error;

@@ -26,10 +26,12 @@ std::string Encoded(std::string_view name) {
 
 std::string HeaderOf(const json::UnknownKeys& keys) {
   std::string value;
-  for (const std::string& name : keys.names) {
-    std::string next = (value.empty() ? "" : ",") + Encoded(name);
-    if (value.size() + next.size() > kHeaderBytesMax) break;
-    value += next;
+  for (const auto* names : {&keys.names, &keys.without_effect}) {
+    for (const std::string& name : *names) {
+      std::string next = (value.empty() ? "" : ",") + Encoded(name);
+      if (value.size() + next.size() > kHeaderBytesMax) return value;
+      value += next;
+    }
   }
   return value;
 }
@@ -45,12 +47,12 @@ ApiError UnknownKey(const json::UnknownKeys& keys) {
 
 bool AcceptKeys(ApiContext& context, std::string_view dialect, const ErrorFormat& errors,
                 const json::UnknownKeys& keys, Exchange& exchange) {
-  if (keys.count == 0) return true;
   context.metrics.requests().UnknownKeys(dialect, keys.count);
-  if (context.options.strict_json) {
+  if (keys.count > 0 && context.options.strict_json) {
     RefuseRequest(context, exchange, errors, UnknownKey(keys));
     return false;
   }
+  if (keys.count == 0 && keys.without_effect.empty()) return true;
   if (context.dialects.fallback().NamesIgnoredKeys()) {
     exchange.AddHeaders({{"x-penstock-ignored", HeaderOf(keys)}});
   }

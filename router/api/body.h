@@ -41,8 +41,8 @@ Parsed<T> Parse(std::string_view body, const BodyRules& rules,
   return parsed;
 }
 
-// Counts unknown keys and names them in a header of the answer, or refuses them under
-// --strict-json. False: they were refused, and that was answered.
+// Counts unknown keys, or refuses them under --strict-json. A header of the answer names all keys
+// that were ignored. False: they were refused, and that was answered.
 bool AcceptKeys(ApiContext& context, std::string_view dialect, const ErrorFormat& errors,
                 const json::UnknownKeys& keys, Exchange& exchange);
 

@@ -12,6 +12,7 @@
 #include "router/api/dialect_set.h"
 #include "router/api/keys.h"
 #include "router/api/permits.h"
+#include "router/api/retry_advice.h"
 #include "router/engine.h"
 #include "router/metrics/metrics.h"
 #include "router/telemetry/span.h"
@@ -54,6 +55,7 @@ struct ApiContext {
   Engine& engine;
   Metrics& metrics;
   Permits permits;
+  RetryAdvice retry_advice;
   const std::int64_t started;  // seconds since 1970
 };
 

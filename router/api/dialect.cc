@@ -1,12 +1,18 @@
 #include "router/api/dialect.h"
 
+#include <algorithm>
+
 #include "router/http/text.h"
 
 namespace penstock::router {
 
 HttpResponse ErrorFormat::Response(const ApiError& error) const {
-  HttpResponse response{Status(error.kind), std::string(ContentType(error.kind)), {}, Body(error)};
-  if (const int seconds = RetryAfter(error.kind); seconds > 0) {
+  HttpResponse response{Status(error.kind),
+                        std::string(ContentType(error.kind)),
+                        {},
+                        Body(error),
+                        RequestFailure{NameOf(error.kind), error.message}};
+  if (const int seconds = std::max(error.retry_after, RetryAfter(error.kind)); seconds > 0) {
     response.headers.push_back({"retry-after", std::to_string(seconds)});
     response.headers.push_back({"retry-after-ms", std::to_string(seconds * 1000)});
     response.headers.push_back({"x-should-retry", "true"});

@@ -74,6 +74,16 @@ ApiError MustBe(std::string_view field, std::string_view limit, std::string_view
   return Invalid(field, why.append(limit).append(". Given: ").append(given));
 }
 
+void RenameField(ApiError& error, std::string name) {
+  const std::string from = "`" + error.field + "`";
+  const std::string to = "`" + name + "`";
+  std::string& text = error.message;
+  for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  error.field = std::move(name);
+}
+
 ApiError FromEngine(const GenerationError& error) {
   return {KindOf(error), error.message, error.field};
 }

@@ -47,11 +47,12 @@ struct ApiError {
   ApiErrorKind kind = ApiErrorKind::kInternal;
   std::string message;  // one line: field, value, limit
   std::string field;    // the key at fault, where there is one
+  int retry_after = 0;  // seconds; 0: those of its kind
 };
 
 // The label of a kind in metrics.
 std::string_view NameOf(ApiErrorKind kind);
-// Seconds after which a client may try again; 0: no advice.
+// Seconds after which a client may try again after any error of this kind; 0: no advice.
 int RetryAfter(ApiErrorKind kind);
 
 // The row of a dialect's table whose member `kind` has this value.
@@ -68,6 +69,9 @@ ApiError Invalid(std::string_view field, std::string_view why);
 ApiError Unsupported(std::string_view field, std::string_view why);
 // "`field` must be LIMIT. Given: VALUE"
 ApiError MustBe(std::string_view field, std::string_view limit, std::string_view given);
+
+// Calls the field at fault, also in the message, as the client's dialect does.
+void RenameField(ApiError& error, std::string name);
 
 // The API error for an error of the engine, of the HTTP side, or of the reader of a body.
 ApiError FromEngine(const GenerationError& error);

@@ -65,7 +65,7 @@ class SpannedExchange final : public Exchange {
   void OnClose(std::function<void(CloseReason)> callback) override {
     exchange_->OnClose(std::move(callback));
   }
-  void CountTokens(TokenCounts counts) override { exchange_->CountTokens(counts); }
+  void Ended(RequestEnd end) override { exchange_->Ended(std::move(end)); }
 
   void Leave() { told_ = true; }
 

@@ -118,6 +118,7 @@ class Run final : public std::enable_shared_from_this<Run> {
     Candidate& candidate = candidates_[index];
     if (candidate.ended) return;
     candidate.ended = true;
+    context_.retry_advice.Computed(end.timings.inference);
     context_.metrics.requests().QueueTime(end.timings.queue);
     context_.metrics.requests().Tokens(end.prompt_tokens, end.cached_tokens, end.generated_tokens);
     context_.metrics.tenants().Tokens(tenant_, end.prompt_tokens, end.generated_tokens);
@@ -135,41 +136,52 @@ class Run final : public std::enable_shared_from_this<Run> {
     // Counted before the answer ends, so that a client that has read its end finds it counted.
     const Time ended = SteadyNow();
     context_.metrics.requests().TotalTime(ended - arrived_);
+    permit_ = Permit();
     if (failed_ == candidates_.size()) {
-      context_.metrics.requests().Failed(NameOf(ApiErrorKind::kGeneration));
+      const std::string_view kind = NameOf(last_failure_.kind);
+      context_.metrics.requests().Failed(kind);
+      TellEnd({.failure = RequestFailure{kind, last_failure_.message}});
+      trace_.Finish(kind);
     } else {
       context_.metrics.requests().Succeeded(FinishName(reason));
+      TellEnd({.finish_reason = FinishName(reason)});
+      trace_.Finish("");
     }
-    permit_ = Permit();
-    CountTokens(ended - arrived_);
-    trace_.Finish(failed_ == candidates_.size() ? NameOf(ApiErrorKind::kGeneration) : "");
     writer_->AllEnded(ended);
   }
 
-  // Counts the tokens of the whole answer. Each candidate counts its own prompt, even if all are
-  // the same.
-  void CountTokens(Duration elapsed) {
+  // Adds the tokens of the whole answer. Each candidate counts its own prompt, even if all are the
+  // same.
+  void TellEnd(RequestEnd end) {
     const auto exchange = exchange_.lock();
     if (!exchange) return;
     TokenCounts counts;
-    counts.elapsed = elapsed;
+    counts.elapsed = SteadyNow() - arrived_;
     for (const Candidate& candidate : candidates_) {
       counts.prompt += candidate.prompt_tokens;
       counts.generated += candidate.tokens;
     }
-    exchange->CountTokens(counts);
+    if (!end.failure || counts.generated > 0) end.tokens = counts;
+    exchange->Ended(std::move(end));
   }
 
   void On(std::size_t index, const GenerationError& error, std::vector<RequestId>& losers) {
     candidates_[index].ended = true;
-    const ApiError api = errors_.FromEngine(error, context_.options);
+    ApiError api = errors_.FromEngine(error, context_.options);
+    AdviseRetry(context_, api);
     if (writer_->FailedAlone(index, api)) {
       ++failed_;
+      last_failure_ = api;
       return CandidateEnded(FinishReason::kCancelled);
     }
     losers = Over(api.message);
-    context_.metrics.requests().Failed(NameOf(api.kind));
-    writer_->Failed(api);
+    Fail(api);
+  }
+
+  void Fail(const ApiError& error) {
+    context_.metrics.requests().Failed(NameOf(error.kind));
+    TellEnd({.failure = RequestFailure{NameOf(error.kind), error.message}});
+    writer_->Failed(error);
   }
 
   // Ends the request early; returns the generations that still run. Requires the mutex.
@@ -201,14 +213,14 @@ class Run final : public std::enable_shared_from_this<Run> {
       const std::lock_guard lock(mutex_);
       if (over_) return;
       running = Over(TextOf(reason));
+      std::string why(TextOf(reason));
       if (reason == CloseReason::kTimeout) {
-        context_.metrics.requests().Failed(NameOf(ApiErrorKind::kDeadline));
-        writer_->Failed({ApiErrorKind::kDeadline, std::string(TextOf(reason)), ""});
+        Fail({ApiErrorKind::kDeadline, std::move(why), ""});
       } else if (reason == CloseReason::kStopping) {
-        context_.metrics.requests().Failed(NameOf(ApiErrorKind::kDraining));
-        writer_->Failed({ApiErrorKind::kDraining, std::string(TextOf(reason)), ""});
+        Fail({ApiErrorKind::kDraining, std::move(why), ""});
       } else {
         context_.metrics.requests().Cancelled();
+        TellEnd({.failure = RequestFailure{"cancelled", std::move(why)}});
       }
     }
     for (const RequestId id : running) context_.engine.Cancel(id);
@@ -227,6 +239,7 @@ class Run final : public std::enable_shared_from_this<Run> {
   Time now_;  // of the events being handled
   std::size_t ended_ = 0;
   std::size_t failed_ = 0;  // of them, without an answer
+  ApiError last_failure_;
   bool over_ = false;
 };
 
@@ -269,10 +282,22 @@ void Launch(ApiContext& context, const RequestHead& head, const ErrorFormat& err
   StartRun(context, std::move(exchange), std::move(plan));
 }
 
-void RefuseRequest(ApiContext& context, Exchange& exchange, const ErrorFormat& errors,
-                   const ApiError& error) {
+void CountRefusal(ApiContext& context, Exchange& exchange, const ApiError& error) {
   context.metrics.requests().Failed(NameOf(error.kind));
+  exchange.Ended({.failure = RequestFailure{NameOf(error.kind), error.message}});
+}
+
+void RefuseRequest(ApiContext& context, Exchange& exchange, const ErrorFormat& errors,
+                   ApiError error) {
+  AdviseRetry(context, error);
+  CountRefusal(context, exchange, error);
   exchange.Respond(errors.Response(error));
+}
+
+void AdviseRetry(const ApiContext& context, ApiError& error) {
+  if (error.kind != ApiErrorKind::kOverloaded) return;
+  const SchedulerMetrics& queue = context.metrics.scheduler();
+  error.retry_after = context.retry_advice.Seconds(queue.waiting(), queue.running());
 }
 
 std::string_view FinishName(FinishReason reason) {

@@ -57,9 +57,13 @@ void Launch(ApiContext& context, const RequestHead& head, const ErrorFormat& err
 // The caller has counted the arrival; the run counts the rest. `exchange` is the writer's as well.
 void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan plan);
 
-// Counts and answers a request that never reached the engine.
+// Counts a request that never reached the engine, and tells the exchange why. The caller answers.
+void CountRefusal(ApiContext& context, Exchange& exchange, const ApiError& error);
+// Counts and answers it.
 void RefuseRequest(ApiContext& context, Exchange& exchange, const ErrorFormat& errors,
-                   const ApiError& error);
+                   ApiError error);
+// Adds to an overload when the client should try again.
+void AdviseRetry(const ApiContext& context, ApiError& error);
 
 std::string_view FinishName(FinishReason reason);  // for metrics
 

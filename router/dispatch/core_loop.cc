@@ -39,6 +39,11 @@ BlockCounts BlocksOf(const scheduler::Snapshot& snapshot) {
           snapshot.blocks_retiring};
 }
 
+BlockCounts WindowBlocksOf(const scheduler::Snapshot& snapshot) {
+  return {snapshot.window_blocks_free, snapshot.window_blocks_used, snapshot.window_blocks_cached,
+          snapshot.window_blocks_retiring};
+}
+
 bool IsDue(std::optional<Time> time) { return time && *time <= SteadyNow(); }
 
 }  // namespace
@@ -236,6 +241,7 @@ void CoreLoop::Up(const scheduler::GroupUp& up) {
   };
   const auto found = std::find_if(attached.begin(), attached.end(), mine);
   if (found == attached.end()) return;
+  metrics_.groups().SetCacheSizes(up.group, CacheSizesOf((*found)->formed()));
   (*found)->Open(this, mailbox_->results, options_.step_timeout);
   core_->groups[up.group] = {std::move(*found), {}};
   attached.erase(found);
@@ -307,6 +313,7 @@ void CoreLoop::ShowGauges() {
     metrics_.scheduler().SetWaitingFor(BudgetName(static_cast<Budget>(i)), all.waiting_for[i]);
   }
   metrics_.scheduler().SetBlocks(BlocksOf(all));
+  metrics_.scheduler().SetWindowBlocks(WindowBlocksOf(all));
 }
 
 void CoreLoop::CountDecisions() {

@@ -124,6 +124,7 @@ absl::Status GroupFleet::Offer(std::unique_ptr<GroupLink> link) {
     PENSTOCK_RETURN_IF_ERROR(CheckAgreement(formed));
     GroupCapacity& least = agreed_->capacity;
     least.blocks = std::min(least.blocks, formed.capacity.blocks);
+    least.window_blocks = std::min(least.window_blocks, formed.capacity.window_blocks);
     least.max_step_tokens = std::min(least.max_step_tokens, formed.capacity.max_step_tokens);
     least.max_candidates = std::min(least.max_candidates, formed.capacity.max_candidates);
   }

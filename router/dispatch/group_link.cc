@@ -1,6 +1,7 @@
 #include "router/dispatch/group_link.h"
 
 #include <algorithm>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -30,7 +31,40 @@ absl::Status CheckAgreement(const ShardFacts& first, const ShardFacts& other, st
   return absl::OkStatus();
 }
 
+// KV groups as the scheduler knows them: one of all positions, then perhaps one with a window.
+absl::Status CheckKvGroups(const ShardFacts& facts) {
+  const std::vector<KvGroupFacts>& groups = facts.kv_groups;
+  const bool one = groups.size() == 1 && groups[0].window == 0;
+  const bool two = groups.size() == 2 && groups[0].window == 0 && groups[1].window > 0;
+  if (one || two) return absl::OkStatus();
+  return BadValue(RankName(facts.rank) + ".kv_groups", std::to_string(groups.size()) + " groups",
+                  "one without a window, or one without and one with a window");
+}
+
+absl::Status CheckBlockCounts(const std::vector<ShardWarmup>& warmups, std::size_t groups) {
+  for (std::size_t rank = 0; rank < warmups.size(); ++rank) {
+    if (warmups[rank].blocks.size() == groups) continue;
+    return BadValue(RankName(static_cast<std::uint32_t>(rank)) + ".blocks",
+                    std::to_string(warmups[rank].blocks.size()) + " numbers",
+                    "one for each of " + std::to_string(groups) + " KV groups");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
+
+CacheSizes CacheSizesOf(const GroupFormed& formed) {
+  const ShardFacts& facts = formed.facts;
+  CacheSizes sizes;
+  for (const KvGroupFacts& group : facts.kv_groups) {
+    sizes.kv_groups.push_back(
+        {group.bytes_per_token * facts.world_size, group.layers, group.window});
+  }
+  sizes.state_layers = facts.state_layers;
+  sizes.state_bytes = facts.state_bytes * facts.world_size;
+  sizes.total_bytes = formed.cache_bytes;
+  return sizes;
+}
 
 absl::StatusOr<std::unique_ptr<GroupLink>> GroupLink::Form(GroupLinkOptions options,
                                                            Metrics& metrics) {
@@ -85,6 +119,7 @@ absl::Status GroupLink::DescribeAll(ShardClient::Deadline deadline) {
   for (const ShardFacts& other : facts) {
     PENSTOCK_RETURN_IF_ERROR(CheckAgreement(facts.front(), other, ranks_.size()));
   }
+  PENSTOCK_RETURN_IF_ERROR(CheckKvGroups(facts.front()));
   formed_.facts = facts.front();
   return absl::OkStatus();
 }
@@ -95,6 +130,9 @@ absl::Status GroupLink::ConfigureAll(ShardClient::Deadline deadline) {
   capacity.block_size = facts.block_size;
   capacity.padded_attention = facts.padded_attention;
   capacity.shares_blocks = facts.Has("prefix_caching");
+  if (facts.kv_groups.size() > 1) capacity.window = facts.kv_groups.back().window;
+  capacity.length_rule = facts.length_rule;
+  capacity.original_length = facts.original_length;
   capacity.slots = options_.max_sequences;
   capacity.max_step_tokens = options_.max_step_tokens;
   if (capacity.max_step_tokens == 0) {
@@ -121,6 +159,7 @@ absl::Status GroupLink::ConfigureAll(ShardClient::Deadline deadline) {
   limits.set_max_candidates(capacity.max_candidates);
   limits.set_max_decode_rows(std::min(options_.max_decode_rows, capacity.max_step_tokens));
   limits.set_late_masks(true);  // the core handles them
+  limits.set_window_tables(capacity.window > 0);
   return OnAllRanks([&](ShardClient& shard) { return shard.Configure(request, deadline); });
 }
 
@@ -131,16 +170,25 @@ absl::Status GroupLink::WarmupAndCommit(ShardClient::Deadline deadline) {
     return absl::OkStatus();
   }));
   formed_.calibration = warmups.front().calibration;
-  std::uint32_t blocks = warmups.front().blocks;
+  const std::size_t groups = formed_.facts.kv_groups.size();
+  PENSTOCK_RETURN_IF_ERROR(CheckBlockCounts(warmups, groups));
+  std::vector<std::uint32_t> blocks = warmups.front().blocks;
   std::uint32_t cells = warmups.front().cells;
   for (const ShardWarmup& warmup : warmups) {
-    blocks = std::min(blocks, warmup.blocks);
+    for (std::size_t i = 0; i < groups; ++i) blocks[i] = std::min(blocks[i], warmup.blocks[i]);
     cells = std::min(cells, warmup.cells);
   }
-  formed_.capacity.blocks = blocks;
+  formed_.capacity.blocks = blocks.front();
+  if (formed_.capacity.window > 0) formed_.capacity.window_blocks = blocks.back();
   formed_.capacity.cells = cells;
-  return OnAllRanks(
-      [&](ShardClient& shard) { return shard.Commit(options_.epoch, blocks, cells, deadline); });
+  std::vector<std::uint64_t> bytes(ranks_.size(), 0);
+  PENSTOCK_RETURN_IF_ERROR(OnAllRanks([&](ShardClient& shard) -> absl::Status {
+    PENSTOCK_ASSIGN_OR_RETURN(bytes[shard.rank()],
+                              shard.Commit(options_.epoch, blocks, cells, deadline));
+    return absl::OkStatus();
+  }));
+  formed_.cache_bytes = std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
+  return absl::OkStatus();
 }
 
 void GroupLink::Open(GroupListener* listener, const std::shared_ptr<ExecuteQueue>& queue,
@@ -165,9 +213,8 @@ void GroupLink::OnResult(std::uint32_t rank, StepResult result) {
   metrics_.groups().ExecuteMessage(GroupMetrics::Direction::kResult, options_.group, rank);
   if (over_) return;
   if (auto broken = plans_.Answer(rank, std::move(result))) return Lose(*std::move(broken));
-  std::vector<StepResult> ready = plans_.TakeReady();
   metrics_.groups().SetPlansInFlight(options_.group, plans_.without_result());
-  for (StepResult& done : ready) listener_->OnStepDone(options_.group, std::move(done));
+  while (auto done = plans_.TakeReady()) listener_->OnStepDone(options_.group, *std::move(done));
 }
 
 void GroupLink::OnStreamEnd(std::uint32_t rank, absl::Status status) {

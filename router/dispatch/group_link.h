@@ -27,6 +27,7 @@
 namespace penstock::router {
 
 class Metrics;
+struct CacheSizes;
 
 struct GroupLinkOptions {
   GroupId group{0};
@@ -55,7 +56,10 @@ struct GroupFormed {
   ShardFacts facts;  // of rank 0; the others agree in all that matters
   GroupCapacity capacity;
   Calibration calibration;
+  std::uint64_t cache_bytes = 0;  // of all ranks
 };
+
+CacheSizes CacheSizesOf(const GroupFormed& formed);
 
 // Called by the thread that polls the streams' queue. Must not block and must not destroy the link.
 class GroupListener {

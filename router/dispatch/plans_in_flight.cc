@@ -8,6 +8,8 @@ namespace {
 
 std::string RankName(std::size_t rank) { return "shard " + std::to_string(rank); }
 
+std::string For(StepId step) { return " for step " + std::to_string(step.value()); }
+
 bool HasValue(const std::optional<std::uint64_t>& digest) { return digest.has_value(); }
 
 }  // namespace
@@ -20,26 +22,25 @@ void PlansInFlight::Add(StepId step, Time sent) {
 
 std::optional<std::string> PlansInFlight::Answer(std::uint32_t rank, StepResult result) {
   const auto found = plans_.find(result.step);
-  const std::string where = " for step " + std::to_string(result.step.value());
   if (result.epoch != epoch_ || found == plans_.end() || found->second.digests[rank].has_value()) {
-    return RankName(rank) + " sent a result" + where + " that was not asked for";
+    return RankName(rank) + " sent a result" + For(result.step) + " that was not asked for";
   }
   auto& digests = found->second.digests;
   digests[rank] = result.digest;
   for (std::size_t other = 0; other < digests.size(); ++other) {
     if (digests[other].value_or(result.digest) == result.digest) continue;
-    return RankName(rank) + " and " + RankName(other) + " disagree" + where +
+    return RankName(rank) + " and " + RankName(other) + " disagree" + For(result.step) +
            ": their digests differ";
   }
   if (rank == 0) found->second.result = std::move(result);
   return std::nullopt;
 }
 
-std::vector<StepResult> PlansInFlight::TakeReady() {
-  std::vector<StepResult> ready;
-  while (!plans_.empty()) {
+std::optional<StepResult> PlansInFlight::TakeReady() {
+  std::optional<StepResult> ready;
+  while (!plans_.empty() && !ready) {
     Plan& oldest = plans_.begin()->second;
-    if (oldest.result.has_value()) ready.push_back(*std::exchange(oldest.result, std::nullopt));
+    ready = std::exchange(oldest.result, std::nullopt);
     if (!std::ranges::all_of(oldest.digests, HasValue)) break;
     plans_.erase(plans_.begin());
   }

@@ -25,10 +25,10 @@ class PlansInFlight {
   // Takes a rank's result. If it was not asked for or its digest differs from another rank's,
   // returns why.
   std::optional<std::string> Answer(std::uint32_t rank, StepResult result);
-  // Results of rank 0 that are ready, in the order of their steps. A step's result is ready when
-  // all ranks have answered the step before it, so a slow rank lets the pipeline run at most one
-  // step further.
-  std::vector<StepResult> TakeReady();
+  // The next result of rank 0 in the order of the steps; nullopt: it is not ready. A step's result
+  // is ready when all ranks have answered the step before it, so a slow rank lets the pipeline run
+  // at most one step further.
+  std::optional<StepResult> TakeReady();
   void Clear() { plans_.clear(); }
 
   // Plans that rank 0 has not answered.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <string_view>
 #include <utility>
 
@@ -57,6 +58,11 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Tls
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMostReconnectMs);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Parts of gRPC that each message would pass. No call is retried, and nothing is compressed.
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);  // never
   if (address.starts_with(kTcp)) {
     // A machine that fails does not close its connections.
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
@@ -84,8 +90,14 @@ ShardFacts ToFacts(const v1::DescribeResponse& wire) {
   facts.max_position = wire.max_position();
   facts.block_size = wire.block_size();
   facts.padded_attention = wire.attention() == v1::ATTENTION_LAYOUT_PADDED;
+  facts.length_rule = static_cast<LengthRule>(wire.length_rule());
+  facts.original_length = wire.original_length();
   facts.capabilities.assign(wire.capabilities().begin(), wire.capabilities().end());
-  for (const auto& group : wire.kv_groups()) facts.kv_bytes_per_token += group.bytes_per_token();
+  for (const v1::KvGroup& group : wire.kv_groups()) {
+    facts.kv_groups.push_back({group.bytes_per_token(), group.layers(), group.window()});
+  }
+  facts.state_layers = wire.state_layers();
+  facts.state_bytes = wire.state_bytes();
   facts.eos_token_ids.assign(wire.eos_token_ids().begin(), wire.eos_token_ids().end());
   return facts;
 }
@@ -190,7 +202,7 @@ absl::StatusOr<ShardWarmup> ShardClient::Warmup(Epoch epoch, Deadline deadline) 
   const grpc::Status status = connection_->stub->Warmup(&context, request, &response);
   if (!status.ok()) return WithRank(FromGrpc(status), "Warmup");
   ShardWarmup warmup;
-  warmup.blocks = response.blocks();
+  warmup.blocks.assign(response.blocks().begin(), response.blocks().end());
   warmup.cells = response.cells();
   for (const v1::StepTime& time : response.step_times()) {
     warmup.calibration.samples.push_back({time.prefill_tokens(), time.decode_rows(),
@@ -199,19 +211,21 @@ absl::StatusOr<ShardWarmup> ShardClient::Warmup(Epoch epoch, Deadline deadline) 
   return warmup;
 }
 
-absl::Status ShardClient::Commit(Epoch epoch, std::uint32_t blocks, std::uint32_t cells,
-                                 Deadline deadline) {
+absl::StatusOr<std::uint64_t> ShardClient::Commit(Epoch epoch,
+                                                  const std::vector<std::uint32_t>& blocks,
+                                                  std::uint32_t cells, Deadline deadline) {
   grpc::ClientContext context;
   const std::stop_callback on_stop(stop_, [&context] { context.TryCancel(); });
   context.set_deadline(deadline);
   v1::CommitRequest request;
   request.set_epoch(epoch.value());
-  request.set_blocks(blocks);
+  request.mutable_blocks()->Add(blocks.begin(), blocks.end());
   request.set_cells(cells);
   v1::CommitResponse response;
   PENSTOCK_RETURN_IF_ERROR(
       WithRank(FromGrpc(connection_->stub->Commit(&context, request, &response)), "Commit"));
-  return WithRank(ConnectForExecute(deadline), "Commit");
+  PENSTOCK_RETURN_IF_ERROR(WithRank(ConnectForExecute(deadline), "Commit"));
+  return response.kv_cache_bytes();
 }
 
 // gRPC sends pings while a call is open, and Execute is open while the group is up. So on a Unix

@@ -26,6 +26,14 @@ class ConfigureRequest;
 
 namespace penstock::router {
 
+// Layers of a rank that share a block table.
+struct KvGroupFacts {
+  std::uint64_t bytes_per_token = 0;  // of this rank
+  std::uint32_t layers = 0;
+  std::uint32_t window = 0;  // 0 = all positions
+  friend bool operator==(const KvGroupFacts&, const KvGroupFacts&) = default;
+};
+
 // The answer to Describe. All ranks of a group must agree on it.
 struct ShardFacts {
   std::string dtype;
@@ -37,8 +45,12 @@ struct ShardFacts {
   std::uint32_t vocabulary = 0;
   std::uint32_t max_position = 0;
   std::uint32_t block_size = 0;
-  std::uint64_t kv_bytes_per_token = 0;  // of this rank, all layers
+  std::vector<KvGroupFacts> kv_groups;
+  std::uint32_t state_layers = 0;
+  std::uint64_t state_bytes = 0;  // of this rank, one sequence
   bool padded_attention = false;
+  LengthRule length_rule = LengthRule::kNone;
+  std::uint32_t original_length = 0;
   std::vector<TokenId> eos_token_ids;
   std::vector<std::string> capabilities;  // optional parts of the protocol that it has
 
@@ -48,8 +60,8 @@ struct ShardFacts {
 };
 
 struct ShardWarmup {
-  std::uint32_t blocks = 0;
-  std::uint32_t cells = 0;  // padded KV layout only
+  std::vector<std::uint32_t> blocks;  // of each KV group
+  std::uint32_t cells = 0;            // padded KV layout only
   Calibration calibration;
 };
 
@@ -87,8 +99,9 @@ class ShardClient {
   // Sets the rank of the request.
   absl::Status Configure(v1::ConfigureRequest request, Deadline deadline);
   absl::StatusOr<ShardWarmup> Warmup(Epoch epoch, Deadline deadline);
-  // The last call of formation. Connects the channel of Execute.
-  absl::Status Commit(Epoch epoch, std::uint32_t blocks, std::uint32_t cells, Deadline deadline);
+  // The last call of formation. Connects the channel of Execute. Returns the bytes of the cache.
+  absl::StatusOr<std::uint64_t> Commit(Epoch epoch, const std::vector<std::uint32_t>& blocks,
+                                       std::uint32_t cells, Deadline deadline);
 
   // Creates the stream, and starts it. These are two calls so that the streams of all ranks exist
   // before the first can fail. The listener must live until OnStreamEnd or the end of this object.

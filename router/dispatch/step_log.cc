@@ -31,6 +31,10 @@ void StepLog::Write(const scheduler::StepInfo& info, std::optional<Duration> tak
         << ",\"blocks_free\":" << info.blocks_free << ",\"blocks_used\":" << info.blocks_used
         << ",\"blocks_cached\":" << info.blocks_cached
         << ",\"blocks_retiring\":" << info.blocks_retiring
+        << ",\"window_blocks_free\":" << info.window_blocks_free
+        << ",\"window_blocks_used\":" << info.window_blocks_used
+        << ",\"window_blocks_cached\":" << info.window_blocks_cached
+        << ",\"window_blocks_retiring\":" << info.window_blocks_retiring
         << ",\"decode_parts\":" << info.decode_parts << ",\"decode_cells\":" << info.decode_cells
         << ",\"decode_tokens\":" << info.decode_tokens << ",\"resplit\":" << info.resplit
         << ",\"predicted_us\":" << Microseconds(info.predicted);

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string_view>
 
 #include "router/http/application.h"
@@ -19,9 +18,8 @@ struct AnswerRecord {
   std::string_view route;
   int status = 0;
   std::size_t sent = 0;  // bytes
-  const std::optional<TokenCounts>& tokens;
+  const RequestEnd& end;
   bool encrypted = false;
-  bool too_slow = false;  // the client
 };
 
 void LogAnswer(const AnswerRecord& answer);

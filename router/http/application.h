@@ -28,6 +28,13 @@ struct TokenCounts {
   Duration elapsed{0};
 };
 
+// How a generation ended, for the access log and the metrics.
+struct RequestEnd {
+  std::string_view finish_reason = {};  // of static storage; empty: it did not finish
+  std::optional<RequestFailure> failure = {};
+  std::optional<TokenCounts> tokens = {};
+};
+
 // The way back to one client. Either one Respond, or StartStream, any number of Write and one
 // Finish. Thread-safe, never blocks, may outlive its connection and the server. If the last owner
 // drops it without an answer, the client gets a 500 or a cut stream.
@@ -53,8 +60,9 @@ class Exchange {
   // answering.
   virtual void OnClose(std::function<void(CloseReason)> callback) = 0;
 
-  // The token counts for the access log. Call before the answer is complete; the last call counts.
-  virtual void CountTokens(TokenCounts) {}
+  // Says how the request ended. Call before the answer is complete or inside OnClose's callback;
+  // the last call counts. Respond says it for an answer that has a failure.
+  virtual void Ended(RequestEnd) {}
 };
 
 // What the application says about a request whose head has been read.

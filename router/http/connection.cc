@@ -206,9 +206,9 @@ Connection::Awaitable<bool> Connection::Answer(Present& present) {
   }
   handle = nullptr;
   const bool delivered = co_await AnswerSteps(present, *exchange_);
-  present.tokens = exchange_->Counted();
   present.sent += exchange_->DirectSent().bytes;
   exchange_->Close(too_slow_ ? CloseReason::kTooSlow : CloseReason::kClientGone);
+  present.end = exchange_->TakeEnd();
   exchange_->Detach();
   exchange_.reset();
   FinishRequest(present, delivered);
@@ -318,6 +318,7 @@ Connection::Awaitable<bool> Connection::Send(Present& present, const HttpRespons
                                            .request_id = present.head.request_id});
   if (present.head.method != "HEAD") bytes.append(response.body);
   present.status = response.status;
+  present.end.failure = response.failure;
   present.sent = bytes.size();
   co_return co_await Write(bytes);
 }
@@ -388,20 +389,26 @@ Connection::Awaitable<void> Connection::Linger() {
   }
 }
 
-void Connection::FinishRequest(const Present& present, bool delivered) {
+void Connection::FinishRequest(Present& present, bool delivered) {
   cut_ = !delivered;
-  // 499: the client did not take the answer.
-  const int status = delivered ? present.status : (read_closed_ || too_slow_ ? 499 : 500);
-  context_.metrics.http().Response(present.match.route, status);
+  std::optional<RequestFailure>& failure = present.end.failure;
+  int status = present.status;
+  if (!delivered && (read_closed_ || too_slow_)) {
+    status = 499;  // the client did not take the answer
+    const char* why = too_slow_ ? "the client reads too slowly" : "the client went away";
+    if (!failure) failure = RequestFailure{"cancelled", why};
+  } else if (!delivered) {
+    status = 500;
+  }
+  context_.metrics.http().Response(present.match.route, status, failure ? failure->kind : "");
   if (present.match.quiet && status < 400) return;
   LogAnswer({.head = present.head,
              .peer = peer_,
              .route = present.match.route,
              .status = status,
              .sent = present.sent,
-             .tokens = present.tokens,
-             .encrypted = transport_.encrypted(),
-             .too_slow = too_slow_});
+             .end = present.end,
+             .encrypted = transport_.encrypted()});
 }
 
 Connection::Awaitable<bool> Connection::Wait(Time deadline) {

@@ -87,7 +87,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     bool replied = false;
     int status = 0;
     std::size_t sent = 0;
-    std::optional<TokenCounts> tokens;
+    RequestEnd end;
     std::shared_ptr<const void> memory;  // reserved for the body
   };
 
@@ -115,7 +115,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::string FrameEvents(const Present& present, ExchangeState::Output& output,
                           bool& streaming) const;
-  void FinishRequest(const Present& present, bool delivered);
+  void FinishRequest(Present& present, bool delivered);
 
   ConnectionContext context_;
   Transport transport_;

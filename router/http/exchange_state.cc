@@ -46,6 +46,7 @@ void ExchangeState::Respond(HttpResponse response) {
   const std::lock_guard lock(mutex_);
   if (answered_) return;
   answered_ = finished_ = output_.finished = true;
+  if (response.failure) end_.failure = std::move(response.failure);
   SetHead(std::move(response));
   WakeLocked();
 }
@@ -118,9 +119,9 @@ void ExchangeState::OnClose(std::function<void(CloseReason)> callback) {
   if (closed) callback(*closed);
 }
 
-void ExchangeState::CountTokens(TokenCounts counts) {
+void ExchangeState::Ended(RequestEnd end) {
   const std::lock_guard lock(mutex_);
-  token_counts_ = counts;
+  end_ = std::move(end);
 }
 
 void ExchangeState::Abandon() {
@@ -129,6 +130,7 @@ void ExchangeState::Abandon() {
   unused.swap(on_close_);
   if (finished_) return;
   finished_ = output_.finished = true;
+  if (!end_.failure) end_.failure = RequestFailure{"internal", "the request was dropped"};
   if (!answered_) {
     SetHead({500, "text/plain; charset=utf-8", {}, "the request was dropped"});
   } else {
@@ -151,9 +153,9 @@ ExchangeState::Output ExchangeState::Take() {
   return taken;
 }
 
-std::optional<TokenCounts> ExchangeState::Counted() {
+RequestEnd ExchangeState::TakeEnd() {
   const std::lock_guard lock(mutex_);
-  return token_counts_;
+  return std::exchange(end_, {});
 }
 
 void ExchangeState::OpenDirect(int socket, bool chunked) {

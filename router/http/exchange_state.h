@@ -34,7 +34,7 @@ class ExchangeState final : public Exchange {
   bool Write(std::string_view events) override;
   void Finish() override;
   void OnClose(std::function<void(CloseReason)> callback) override;
-  void CountTokens(TokenCounts counts) override;
+  void Ended(RequestEnd end) override;
   void Abandon();  // the application let go of it
 
   // --- The connection's side.
@@ -65,7 +65,7 @@ class ExchangeState final : public Exchange {
   bool Overflowed();
   // No answer can be sent any more. Any thread.
   bool IsGone();
-  std::optional<TokenCounts> Counted();
+  RequestEnd TakeEnd();
   // The client took all that was handed out.
   void Delivered();
   // Ends the exchange for the application. After kClientGone and kTooSlow nothing more is taken.
@@ -95,7 +95,7 @@ class ExchangeState final : public Exchange {
   bool direct_ = false;  // the connection waits and has nothing to write
   Direct direct_sent_;
   std::optional<CloseReason> closed_;
-  std::optional<TokenCounts> token_counts_;
+  RequestEnd end_;
   std::function<void(CloseReason)> on_close_;
 };
 

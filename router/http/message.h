@@ -1,6 +1,7 @@
 // An HTTP request and its answer as values: no socket, no parser, no model.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,12 +41,19 @@ struct HttpRequest {
   std::string body;
 };
 
+// Why a request failed, for the access log and the metrics.
+struct RequestFailure {
+  std::string_view kind;  // of a closed set, of static storage: validation, cancelled, …
+  std::string text;
+};
+
 // Content-Length, Date, Connection and X-Request-Id are added when it is written.
 struct HttpResponse {
   int status = 200;
   std::string content_type;  // empty: no Content-Type header
   std::vector<Header> headers;
   std::string body;
+  std::optional<RequestFailure> failure = {};  // of an error; not sent
 };
 
 // Why a request cannot be served before a dialect has seen it.

@@ -93,7 +93,7 @@ struct Field {
   std::string_view name;
   std::string_view expected;
   bool required = false;
-  bool (*read)(Reader&, T&, std::string_view expected) = nullptr;
+  bool (*read)(Reader&, T&, std::string_view expected) = nullptr;  // null: without effect
   std::string_view element = {};  // of a list: what its elements are
   std::string_view alias = {};    // a second name; errors say the first
 };
@@ -102,6 +102,12 @@ template <class T>
 constexpr Field<T> WithAlias(Field<T> field, std::string_view alias) {
   field.alias = alias;
   return field;
+}
+
+// A key that is known and has no effect: any value is skipped and recorded.
+template <class T>
+constexpr Field<T> WithoutEffect(std::string_view name) {
+  return {name, "any value"};
 }
 
 template <class T, class M>
@@ -162,6 +168,11 @@ bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::s
     const Field<T>& field = fields[index];
     if (!reader.Colon()) return false;
     if (reader.limits().null_is_absent && !field.required && reader.TakeNull()) continue;
+    if (field.read == nullptr) {
+      reader.unknown_keys().AddWithoutEffect(field.name);
+      if (!reader.Skip()) return false;
+      continue;
+    }
     if (!reader.ok() || !field.read(reader, out, field.expected)) return false;
   }
   if (!reader.ok()) return false;

@@ -55,18 +55,20 @@ struct Number {
   double value = 0;             // all kinds
 };
 
-// Keys that no table knows; they were skipped.
+// Keys that were skipped: no table knows them, or they have no effect.
 struct UnknownKeys {
   static constexpr std::size_t kNamesMax = 10;
   static constexpr std::size_t kNameBytesMax = 100;
 
-  std::uint64_t count = 0;
-  std::vector<std::string> names;  // the first ones, each once and cut
-  std::string nearest;             // a known key like the first one; empty if none is
+  std::uint64_t count = 0;                  // of unknown ones
+  std::vector<std::string> names;           // the first of these, each once and cut
+  std::string nearest;                      // a known key like the first one; empty if none is
+  std::vector<std::string> without_effect;  // known ones, each once
 
   // `known`: the keys of the object that has this one.
   void Add(std::string_view key, std::span<const std::string_view> known);
   void Add(const UnknownKeys& others);
+  void AddWithoutEffect(std::string_view key);
 
  private:
   void AddName(std::string_view name);

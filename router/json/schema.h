@@ -20,6 +20,7 @@ void AppendSchema(std::string& out, std::string_view name, std::span<const Field
   out += ":{\"type\":\"object\",\"properties\":{";
   std::string required;
   for (const Field<T>& field : fields) {
+    if (field.read == nullptr) continue;
     AppendMembers(out, field.name, Raw{SchemaOfKind(field.expected, field.element)});
     if (!field.required) continue;
     AppendComma(required);

@@ -37,6 +37,13 @@ void UnknownKeys::Add(const UnknownKeys& others) {
   if (count == 0) nearest = others.nearest;
   count += others.count;
   for (const std::string& name : others.names) AddName(name);
+  for (const std::string& name : others.without_effect) AddWithoutEffect(name);
+}
+
+void UnknownKeys::AddWithoutEffect(std::string_view key) {
+  if (std::ranges::find(without_effect, key) == without_effect.end()) {
+    without_effect.emplace_back(key);
+  }
 }
 
 }  // namespace penstock::router::json

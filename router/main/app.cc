@@ -11,6 +11,7 @@
 
 #include "common/exit_codes.h"
 #include "common/log.h"
+#include "common/open_files.h"
 #include "common/options/tls_files.h"
 #include "common/status.h"
 #include "common/version.h"
@@ -337,6 +338,8 @@ int App::Serve() {
 int App::Run() {
   if (values_.GetBool("check")) return Check();
   for (const std::string& warning : NoEffectWarnings(values_)) log::Warn(warning);
+  const std::string files = OpenFilesWarning(HttpSettings(values_), RaiseOpenFiles());
+  if (!files.empty()) log::Warn(files);
   using Step = std::optional<Failure> (App::*)();
   for (const Step step : {&App::CheckTraces, &App::LoadAccess, &App::LoadText, &App::FormGroups,
                           &App::StartEngine, &App::StartTraces, &App::StartHttp}) {

@@ -20,6 +20,8 @@ namespace {
 
 // --max-step-tokens auto when the target time bounds a step.
 constexpr std::uint32_t kTimedStepTokens = 2048;
+// Open files of the router that are not connections of clients: shards, logs, wake-ups.
+constexpr std::uint64_t kOtherFiles = 128;
 
 std::uint32_t Count(const options::Values& values, std::string_view name) {
   return static_cast<std::uint32_t>(values.GetInt(name));
@@ -129,6 +131,14 @@ HttpOptions HttpSettings(const options::Values& values) {
   return http;
 }
 
+std::string OpenFilesWarning(const HttpOptions& http, std::uint64_t open_files) {
+  const std::uint64_t needed = http.max_connections + kOtherFiles;
+  if (open_files >= needed) return "";
+  return "the hard limit of open files is " + std::to_string(open_files) + ", but " +
+         std::to_string(http.max_connections) + " connections need " + std::to_string(needed) +
+         ": further connections wait. LimitNOFILE of systemd or `ulimit -Hn` sets it";
+}
+
 ApiOptions ApiSettings(const options::Values& values) {
   ApiOptions api;
   api.version = std::string(Version());
@@ -207,8 +217,10 @@ namespace {
 std::uint32_t PinnedBlocks(const options::Values& values, const GroupFormed& formed) {
   const options::MemoryAmount memory = *values.FindMemory("cached-prompt-memory");
   const GroupCapacity& capacity = formed.capacity;
-  const std::uint64_t block_bytes = formed.facts.kv_bytes_per_token * formed.facts.world_size *
-                                    std::uint64_t{capacity.block_size};
+  std::uint64_t token_bytes = 0;  // as if all layers kept the whole prefix
+  for (const KvGroupFacts& group : formed.facts.kv_groups) token_bytes += group.bytes_per_token;
+  const std::uint64_t block_bytes =
+      token_bytes * formed.facts.world_size * std::uint64_t{capacity.block_size};
   double blocks = memory.share * capacity.blocks;
   if (memory.share == 0 && block_bytes > 0) {
     blocks = static_cast<double>(memory.bytes) / static_cast<double>(block_bytes);

@@ -24,6 +24,10 @@ namespace penstock::router {
 std::vector<std::string> NoEffectWarnings(const options::Values& values);
 
 HttpOptions HttpSettings(const options::Values& values);
+
+// A warning if the limit of open files is too low for all connections; else empty.
+std::string OpenFilesWarning(const HttpOptions& http, std::uint64_t open_files);
+
 ApiOptions ApiSettings(const options::Values& values);
 DialectOptions DialectSettings(const options::Values& values);
 

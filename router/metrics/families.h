@@ -28,13 +28,14 @@ struct FamilyText {
   std::string name;
   std::string type;  // "counter", "gauge", "histogram", "summary"
   std::string help;
+  std::string labels;  // names of its labels, separated by blanks; empty: it has none
 };
 
 // Knows every family, also one without a member yet, which Collect() leaves out.
 class Registry : public prometheus::Registry {
  public:
-  void Describe(const char* name, const char* type, const char* help) {
-    families_.push_back({name, type, help});
+  void Describe(const char* name, const char* type, const char* help, const char* labels) {
+    families_.push_back({name, type, help, labels});
   }
   const std::vector<FamilyText>& families() const { return families_; }
 
@@ -42,25 +43,26 @@ class Registry : public prometheus::Registry {
   std::vector<FamilyText> families_;  // in the order of registration
 };
 
-// The plural forms register a family whose members have labels, the others a metric without.
+// The plural forms register a family whose members have these labels, the others a metric without.
 class Families {
  public:
   explicit Families(Registry& registry) : registry_(registry) {}
 
-  Family<Counter>& Counters(const char* name, const char* help) const {
-    registry_.Describe(name, "counter", help);
+  Family<Counter>& Counters(const char* name, const char* help, const char* labels = "") const {
+    registry_.Describe(name, "counter", help, labels);
     return prometheus::BuildCounter().Name(name).Help(help).Register(registry_);
   }
-  Family<Gauge>& Gauges(const char* name, const char* help) const {
-    registry_.Describe(name, "gauge", help);
+  Family<Gauge>& Gauges(const char* name, const char* help, const char* labels = "") const {
+    registry_.Describe(name, "gauge", help, labels);
     return prometheus::BuildGauge().Name(name).Help(help).Register(registry_);
   }
-  Family<Histogram>& Histograms(const char* name, const char* help) const {
-    registry_.Describe(name, "histogram", help);
+  Family<Histogram>& Histograms(const char* name, const char* help, const char* labels = "") const {
+    registry_.Describe(name, "histogram", help, labels);
     return prometheus::BuildHistogram().Name(name).Help(help).Register(registry_);
   }
-  Family<prometheus::Summary>& Summaries(const char* name, const char* help) const {
-    registry_.Describe(name, "summary", help);
+  Family<prometheus::Summary>& Summaries(const char* name, const char* help,
+                                         const char* labels = "") const {
+    registry_.Describe(name, "summary", help, labels);
     return prometheus::BuildSummary().Name(name).Help(help).Register(registry_);
   }
   Counter& OneCounter(const char* name, const char* help) const {
@@ -75,10 +77,13 @@ class Families {
   Registry& registry_;
 };
 
+// Most values are the same as at the step before, and a write takes the cache line from others.
 inline void Add(Counter& counter, std::uint64_t count) {
-  counter.Increment(static_cast<double>(count));
+  if (count > 0) counter.Increment(static_cast<double>(count));
 }
-inline void Set(Gauge& gauge, std::uint64_t value) { gauge.Set(static_cast<double>(value)); }
+inline void Set(Gauge& gauge, std::uint64_t value) {
+  if (gauge.Value() != static_cast<double>(value)) gauge.Set(static_cast<double>(value));
+}
 inline void Observe(Histogram& histogram, std::uint64_t value) {
   histogram.Observe(static_cast<double>(value));
 }

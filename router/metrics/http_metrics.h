@@ -12,8 +12,12 @@ class HttpMetrics {
  public:
   explicit HttpMetrics(Registry& registry) : make_(registry) {}
 
-  void Response(std::string_view route, int status) {
-    responses_.Add({{"route", std::string(route)}, {"code", std::to_string(status)}}).Increment();
+  // `error`: the kind of the error that ended the request, also after a status of 200 was sent.
+  // Empty: there was none.
+  void Response(std::string_view route, int status, std::string_view error) {
+    prometheus::Labels labels = {{"route", std::string(route)}, {"code", std::to_string(status)}};
+    if (!error.empty()) labels.emplace("error", std::string(error));
+    responses_.Add(labels).Increment();
   }
   void ConnectionOpened() { connections_.Increment(); }
   void ConnectionClosed() { connections_.Decrement(); }
@@ -23,7 +27,8 @@ class HttpMetrics {
  private:
   Families make_;
   Family<Counter>& responses_ =
-      make_.Counters("penstock_http_responses_total", "HTTP responses by route and status.");
+      make_.Counters("penstock_http_responses_total",
+                     "HTTP responses by route, status and kind of error.", "code error route");
   Gauge& connections_ = make_.OneGauge("penstock_http_connections", "Open client connections.");
   Counter& connections_refused_ =
       make_.OneCounter("penstock_http_connections_refused_total",

@@ -16,7 +16,7 @@ Metrics::Metrics(std::string_view version)
       groups_(registry_),
       spans_(registry_) {
   Families(registry_)
-      .Gauges("penstock_build_info", "Always 1; the version is the label.")
+      .Gauges("penstock_build_info", "Always 1; the version is the label.", "version")
       .Add({{"version", std::string(version)}})
       .Set(1);
 }

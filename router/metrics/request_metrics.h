@@ -73,17 +73,19 @@ class RequestMetrics {
   Families make_;
   const std::unique_ptr<TgiMetrics>& tgi_;
   Family<Counter>& requests_ =
-      make_.Counters("penstock_requests_total", "Generation requests received, by route.");
-  Family<Counter>& success_ = make_.Counters(
-      "penstock_requests_success_total", "Generation requests that succeeded, by finish reason.");
-  Family<Counter>& failure_ = make_.Counters(
-      "penstock_requests_failure_total", "Generation requests that ended in an error, by kind.");
+      make_.Counters("penstock_requests_total", "Generation requests received, by route.", "route");
+  Family<Counter>& success_ =
+      make_.Counters("penstock_requests_success_total",
+                     "Generation requests that succeeded, by finish reason.", "finish_reason");
+  Family<Counter>& failure_ =
+      make_.Counters("penstock_requests_failure_total",
+                     "Generation requests that ended in an error, by kind.", "kind");
   Counter& cancelled_ =
       make_.OneCounter("penstock_requests_cancelled_total",
                        "Generation requests whose client went away or read too slowly.");
   Family<Counter>& unknown_keys_ =
       make_.Counters("penstock_unknown_keys_total",
-                     "Keys in request bodies that no dialect knows; they are ignored.");
+                     "Keys in request bodies that no dialect knows; they are ignored.", "dialect");
   Histogram& first_token_ = make_.OneHistogram(
       "penstock_time_to_first_token_seconds", "From arrival to the first token.", LatencyBuckets());
   Histogram& inter_token_ =

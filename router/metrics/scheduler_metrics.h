@@ -24,6 +24,8 @@ class SchedulerMetrics {
     Set(waiting_, waiting);
     Set(running_, running);
   }
+  std::uint64_t waiting() const { return static_cast<std::uint64_t>(waiting_.Value()); }
+  std::uint64_t running() const { return static_cast<std::uint64_t>(running_.Value()); }
   // Waiting requests whose newest reason is `short_of`.
   void SetWaitingFor(std::string_view short_of, std::uint64_t waiting) {
     Set(waiting_for_.Add({{"short_of", std::string(short_of)}}), waiting);
@@ -42,6 +44,7 @@ class SchedulerMetrics {
     if (tgi_) tgi_->ReservedBlocks(blocks.used + blocks.retiring);
     blocks_.Show(blocks);
   }
+  void SetWindowBlocks(const BlockCounts& blocks) { window_blocks_.Show(blocks); }
   // Of the admissions and block allocations of one plan.
   void PrefixCache(std::uint64_t looked_up_tokens, std::uint64_t hit_tokens,
                    std::uint64_t evicted_blocks) {
@@ -56,16 +59,22 @@ class SchedulerMetrics {
   Gauge& waiting_ = make_.OneGauge("penstock_queue_size", "Requests waiting for admission.");
   Gauge& running_ = make_.OneGauge("penstock_requests_running", "Requests being computed.");
   Family<Gauge>& waiting_for_ =
-      make_.Gauges("penstock_queue_reasons", "Waiting requests by what they wait for.");
-  Family<Counter>& decisions_ =
-      make_.Counters("penstock_scheduler_decisions_total", "Decisions of the scheduler, by kind.");
+      make_.Gauges("penstock_queue_reasons", "Waiting requests by what they wait for.", "short_of");
+  Family<Counter>& decisions_ = make_.Counters("penstock_scheduler_decisions_total",
+                                               "Decisions of the scheduler, by kind.", "decision");
   Family<Counter>& admitted_ =
       make_.Counters("penstock_requests_admitted_total",
-                     "Requests admitted, also after preemption, by admission policy and order.");
+                     "Requests admitted, also after preemption, by admission policy and order.",
+                     "admission order");
   Counter& preemptions_ = make_.OneCounter(
       "penstock_preemptions_total", "Running requests that were preempted, to be computed again.");
-  BlockGauges blocks_{
-      make_.Gauges("penstock_kv_blocks", "KV cache blocks by state; the states sum to the pool.")};
+  BlockGauges blocks_{make_.Gauges(
+      "penstock_kv_blocks", "KV cache blocks by state; the states sum to the pool.", "state")};
+  BlockGauges window_blocks_{
+      make_.Gauges("penstock_kv_window_blocks",
+                   "KV cache blocks of the layers with a sliding window, by state; they have a "
+                   "pool of their own if other layers have none.",
+                   "state")};
   Counter& prefix_looked_up_ = make_.OneCounter(
       "penstock_prefix_cache_lookup_tokens_total",
       "Prompt tokens of admitted requests that were looked up in the prefix cache.");

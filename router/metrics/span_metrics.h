@@ -12,7 +12,8 @@ class SpanMetrics {
   explicit SpanMetrics(Registry& registry)
       : spans_(Families(registry).Counters("penstock_otlp_spans_total",
                                            "Spans for the collector of traces: sent, dropped "
-                                           "because the queue was full, or failed.")) {}
+                                           "because the queue was full, or failed.",
+                                           "outcome")) {}
 
   // `outcome`: "sent", "dropped" since the queue was full, or "failed".
   void Count(const char* outcome, std::uint64_t count) {

@@ -37,10 +37,10 @@ class TenantMetrics {
   }
 
   Families make_;
-  Family<Counter>& requests_ =
-      make_.Counters("penstock_tenant_requests_total", "Generation requests, by API key.");
-  Family<Counter>& tokens_ =
-      make_.Counters("penstock_tenant_tokens_total", "Prompt and generated tokens, by API key.");
+  Family<Counter>& requests_ = make_.Counters("penstock_tenant_requests_total",
+                                              "Generation requests, by API key.", "tenant");
+  Family<Counter>& tokens_ = make_.Counters(
+      "penstock_tenant_tokens_total", "Prompt and generated tokens, by API key.", "kind tenant");
   std::mutex mutex_;
   std::set<std::string, std::less<>> tenants_;  // those with a label; under mutex_
 };

@@ -115,7 +115,7 @@ class TgiMetrics {
   Counter& success_ =
       make_.OneCounter("tgi_request_success", "Generation requests that succeeded.");
   Family<Counter>& failure_ = make_.Counters(
-      "tgi_request_failure", "Generation requests that ended in an error, by kind (err).");
+      "tgi_request_failure", "Generation requests that ended in an error, by kind (err).", "err");
   Histogram& duration_ =
       TimeOf("tgi_request_duration", "Seconds from arrival to the last token of a request.");
   Histogram& validation_ = TimeOf("tgi_request_validation_duration",
@@ -147,27 +147,32 @@ class TgiMetrics {
   Counter& concat_ =
       make_
           .Counters("tgi_batch_concat",
-                    "Steps that add requests to a running batch; the reason is always chunking.")
+                    "Steps that add requests to a running batch; the reason is always chunking.",
+                    "reason")
           .Add({{"reason", "chunking"}});
   Histogram& concat_duration_ =
       make_
           .Histograms("tgi_batch_concat_duration",
-                      "Always empty: adding requests to a batch takes no step of its own.")
+                      "Always empty: adding requests to a batch takes no step of its own.",
+                      "method")
           .Add({{"method", "decode"}}, DurationBuckets());
   Family<Counter>& inference_count_ = make_.Counters(
-      "tgi_batch_inference_count", "Steps, by method: prefill if any row is a prompt's.");
+      "tgi_batch_inference_count", "Steps, by method: prefill if any row is a prompt's.", "method");
   Family<Counter>& inference_success_ =
-      make_.Counters("tgi_batch_inference_success", "Steps that succeeded, by method.");
-  Family<Counter>& inference_failure_ = make_.Counters(
-      "tgi_batch_inference_failure", "Always 0: a step that fails loses its replica group.");
-  Family<Histogram>& inference_duration_ = make_.Histograms(
-      "tgi_batch_inference_duration", "Seconds from sending a plan to its result, by method.");
+      make_.Counters("tgi_batch_inference_success", "Steps that succeeded, by method.", "method");
+  Family<Counter>& inference_failure_ =
+      make_.Counters("tgi_batch_inference_failure",
+                     "Always 0: a step that fails loses its replica group.", "method");
+  Family<Histogram>& inference_duration_ =
+      make_.Histograms("tgi_batch_inference_duration",
+                       "Seconds from sending a plan to its result, by method.", "method");
   Family<Histogram>& forward_duration_ = make_.Histograms(
-      "tgi_batch_forward_duration", "The same seconds as tgi_batch_inference_duration.");
-  Family<Histogram>& decode_duration_ = make_.Histograms(
-      "tgi_batch_decode_duration", "Always empty: the router decodes text, outside of steps.");
-  Family<Histogram>& filter_duration_ =
-      make_.Histograms("tgi_batch_filter_duration", "Always empty: no step filters a batch.");
+      "tgi_batch_forward_duration", "The same seconds as tgi_batch_inference_duration.", "method");
+  Family<Histogram>& decode_duration_ =
+      make_.Histograms("tgi_batch_decode_duration",
+                       "Always empty: the router decodes text, outside of steps.", "method");
+  Family<Histogram>& filter_duration_ = make_.Histograms(
+      "tgi_batch_filter_duration", "Always empty: no step filters a batch.", "method");
   Method prefill_ = MethodOf("prefill");
   Method decode_ = MethodOf("decode");
 };

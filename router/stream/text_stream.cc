@@ -20,6 +20,7 @@ TextStreamOptions StreamOptionsOf(const GenerationRequest& request,
   TextStreamOptions options{.stop = request.stop,
                             .include_stop_text = request.include_stop_text,
                             .logprobs = request.logprobs.kind != LogprobRequest::Kind::kNone,
+                            .decode_alone = request.decode_alone,
                             .end_ids = request.stop_token_ids};
   if (!request.ignore_eos) {
     options.end_ids.insert(options.end_ids.end(), eos_ids.begin(), eos_ids.end());
@@ -64,15 +65,15 @@ absl::StatusOr<std::optional<std::uint32_t>> TextStream::Push(
 
 absl::Status TextStream::Next(const SampledToken& token, GenerationToken& event) {
   event.index = count_++;
+  for (const TokenLogprob& alternative : token.alternatives) {
+    PENSTOCK_ASSIGN_OR_RETURN(TokenInfo info, Alternative(alternative));
+    event.top.push_back(std::move(info));
+  }
   PENSTOCK_ASSIGN_OR_RETURN(const std::string_view own_text, own_.Push(token.token));
   event.token.id = token.token;
   event.token.text = own_text;
   event.token.special = tokenizer_->IsSpecial(token.token);
   if (options_.logprobs) event.token.logprob = token.logprob;
-  for (const TokenLogprob& alternative : token.alternatives) {
-    PENSTOCK_ASSIGN_OR_RETURN(TokenInfo info, Alternative(alternative));
-    event.top.push_back(std::move(info));
-  }
   std::string_view visible_text;
   if (!EndsGeneration(token.token)) {
     PENSTOCK_ASSIGN_OR_RETURN(visible_text, visible_.Push(token.token));
@@ -81,9 +82,12 @@ absl::Status TextStream::Next(const SampledToken& token, GenerationToken& event)
   return absl::OkStatus();
 }
 
+// Before the sampled token of its step is pushed.
 absl::StatusOr<TokenInfo> TextStream::Alternative(const TokenLogprob& alternative) const {
   const TokenId id = alternative.token;
-  PENSTOCK_ASSIGN_OR_RETURN(std::string text, tokenizer_->Decode({&id, 1}, false));
+  PENSTOCK_ASSIGN_OR_RETURN(std::string text, options_.decode_alone
+                                                  ? tokenizer_->Decode({&id, 1}, false)
+                                                  : own_.Peek(id));
   return TokenInfo{.id = id,
                    .text = std::move(text),
                    .logprob = alternative.logprob,
@@ -136,11 +140,18 @@ absl::StatusOr<GenerationEnd> TextStream::Finish(FinishReason reason,
 
 absl::StatusOr<std::vector<TokenInfo>> DescribePrompt(const text::Tokenizer& tokenizer,
                                                       std::span<const TokenId> prompt,
-                                                      std::span<const float> logprobs) {
+                                                      std::span<const float> logprobs,
+                                                      bool decode_alone) {
+  PENSTOCK_ASSIGN_OR_RETURN(auto decoder, text::IncrementalDecoder::Create(tokenizer, false, {}));
   std::vector<TokenInfo> infos;
   infos.reserve(prompt.size());
   for (std::size_t i = 0; i < prompt.size(); ++i) {
-    PENSTOCK_ASSIGN_OR_RETURN(std::string text, tokenizer.Decode(prompt.subspan(i, 1), false));
+    std::string text;
+    if (decode_alone) {
+      PENSTOCK_ASSIGN_OR_RETURN(text, tokenizer.Decode(prompt.subspan(i, 1), false));
+    } else {
+      PENSTOCK_ASSIGN_OR_RETURN(text, decoder.Push(prompt[i]));
+    }
     TokenInfo info{.id = prompt[i],
                    .text = std::move(text),
                    .logprob = {},

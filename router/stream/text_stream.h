@@ -31,7 +31,8 @@ namespace penstock::router {
 struct TextStreamOptions {
   std::vector<std::string> stop;
   bool include_stop_text = false;
-  bool logprobs = false;  // fill TokenInfo::logprob
+  bool logprobs = false;      // fill TokenInfo::logprob
+  bool decode_alone = false;  // alternatives, see GenerationRequest
   // Tokens that end the output and have no visible text: EOS unless ignored, and stop token ids.
   std::vector<TokenId> end_ids;
 };
@@ -82,9 +83,10 @@ class TextStream {
 };
 
 // The prompt's tokens for the client. logprobs[i] belongs to prompt token i + 1; the first has
-// none.
+// none. `decode_alone`: see GenerationRequest.
 absl::StatusOr<std::vector<TokenInfo>> DescribePrompt(const text::Tokenizer& tokenizer,
                                                       std::span<const TokenId> prompt,
-                                                      std::span<const float> logprobs);
+                                                      std::span<const float> logprobs,
+                                                      bool decode_alone);
 
 }  // namespace penstock::router

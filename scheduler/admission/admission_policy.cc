@@ -40,10 +40,20 @@ Refusal TooManyCandidates(const Arrival& arrival, std::uint32_t limit) {
   return refusal;
 }
 
+// A sequence holds the blocks of its window and of what it writes after it: a chunk, or the decodes
+// in flight. Both ends may lie inside a block.
+std::uint32_t MostWindowBlocks(const Config& config, const GroupCapacity& capacity) {
+  const std::uint32_t chunk = MakeStepBudget(config, capacity.max_step_tokens).step_tokens;
+  const std::uint32_t written = std::max(chunk, config.pipeline_depth * config.max_decode_rows);
+  return BlocksFor(std::uint64_t{capacity.window} + written, capacity.block_size) + 1;
+}
+
 }  // namespace
 
 AdmissionPolicy::AdmissionPolicy(const Config& config, const GroupCapacity& capacity)
-    : config_(config), capacity_(capacity) {}
+    : config_(config),
+      capacity_(capacity),
+      most_window_blocks_(MostWindowBlocks(config, capacity)) {}
 
 std::uint64_t AdmissionPolicy::WorstCaseTokens(const Arrival& arrival) {
   return static_cast<std::uint64_t>(arrival.prompt.size()) + arrival.max_new_tokens;
@@ -56,6 +66,19 @@ std::uint32_t AdmissionPolicy::BlocksToReserve(const Work& work) const {
   return BlocksFor(positions, capacity_.block_size);
 }
 
+std::optional<Refusal> AdmissionPolicy::WhyTooManyBlocks(const Arrival& arrival) const {
+  const std::uint64_t tokens = WorstCaseTokens(arrival);
+  const std::string of_tokens = " blocks of " + std::to_string(capacity_.block_size) + " tokens";
+  const std::uint64_t pool = std::uint64_t{capacity_.blocks} * capacity_.block_size;
+  if (tokens > pool) {
+    return TooLong(arrival, pool, "a KV cache of " + std::to_string(capacity_.blocks) + of_tokens);
+  }
+  if (WindowBlocksFor(tokens) <= capacity_.window_blocks) return std::nullopt;
+  return TooLong(arrival, std::uint64_t{capacity_.window_blocks} * capacity_.block_size,
+                 "a KV cache of " + std::to_string(capacity_.window_blocks) + of_tokens +
+                     " for the layers with a window");
+}
+
 std::optional<Refusal> AdmissionPolicy::WhyNeverFits(const Arrival& arrival) const {
   const std::uint64_t tokens = WorstCaseTokens(arrival);
   if (tokens > capacity_.max_sequence_length) {
@@ -64,12 +87,7 @@ std::optional<Refusal> AdmissionPolicy::WhyNeverFits(const Arrival& arrival) con
   if (config_.max_batch_total_tokens > 0 && tokens > config_.max_batch_total_tokens) {
     return TooLong(arrival, config_.max_batch_total_tokens, "max-batch-total-tokens");
   }
-  const std::uint64_t pool = std::uint64_t{capacity_.blocks} * capacity_.block_size;
-  if (tokens > pool) {
-    return TooLong(arrival, pool,
-                   "a KV cache of " + std::to_string(capacity_.blocks) + " blocks of " +
-                       std::to_string(capacity_.block_size) + " tokens");
-  }
+  if (const auto why = WhyTooManyBlocks(arrival)) return why;
   if (!PaddedLayout::RowsHold(capacity_, tokens)) {
     return TooLong(arrival, capacity_.cells,
                    "a row store of " + std::to_string(capacity_.cells) + " cells");
@@ -111,6 +129,10 @@ std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupStat
   if (std::uint64_t{blocks} + state.headroom > state.blocks_available) {
     return Shortage{Budget::kBlocks, std::uint64_t{blocks} + state.headroom,
                     state.blocks_available};
+  }
+  const std::uint64_t in_window = std::uint64_t{WindowBlocksFor(tokens)} + state.window_headroom;
+  if (in_window > state.window_blocks_available) {
+    return Shortage{Budget::kBlocks, in_window, state.window_blocks_available};
   }
   return std::nullopt;
 }

@@ -9,6 +9,7 @@
 // how large it is. Both are pure.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "scheduler/admission/shortage.h"
 #include "scheduler/config.h"
 #include "scheduler/input.h"
+#include "scheduler/kv/block_table.h"
 #include "scheduler/order/waiting_request.h"
 
 namespace penstock::scheduler {
@@ -32,6 +34,9 @@ struct GroupState {
   std::uint64_t reserved_tokens = 0;  // of all running sequences
   // KV headroom: blocks that the running sequences may need beyond their reservations.
   std::uint32_t headroom = 0;
+  // The same of KV group 1, which has a window.
+  std::uint32_t window_blocks_available = 0;
+  std::uint32_t window_headroom = 0;
   // Blocks of the request that running sequences hold already, so that they cost nothing.
   std::uint32_t blocks_shared = 0;
   // Padded KV layout: cells that suffice for the running rows and the request's (PaddedLayout).
@@ -51,6 +56,12 @@ class AdmissionPolicy {
   virtual std::uint64_t TokensToReserve(const Work& work) const = 0;
   // Blocks for them. In the padded KV layout blocks hold only what is prefilled.
   std::uint32_t BlocksToReserve(const Work& work) const;
+  // The most blocks of the window group that a sequence of so many tokens holds at once. 0 if there
+  // is no such group.
+  std::uint32_t WindowBlocksFor(std::uint64_t tokens) const {
+    if (capacity_.window == 0) return 0;
+    return std::min(BlocksFor(tokens, capacity_.block_size), most_window_blocks_);
+  }
   // Rows of each decode of the request, without drafts.
   std::uint32_t DecodeRows(const Work& work) const;
   // Whether it may be preempted while it runs.
@@ -60,7 +71,7 @@ class AdmissionPolicy {
   std::optional<Refusal> WhyNeverFits(const Arrival& arrival) const;
 
   // The first budget with a deficit. The order is: batch size, slots, step tokens (a decode row for
-  // every sequence), total tokens, cells, blocks.
+  // every sequence), total tokens, cells, blocks of KV group 0 and of the window group.
   std::optional<Shortage> Check(const Work& work, const GroupState& state) const;
 
  protected:
@@ -71,9 +82,11 @@ class AdmissionPolicy {
 
  private:
   std::uint32_t MaxRunning() const;
+  std::optional<Refusal> WhyTooManyBlocks(const Arrival& arrival) const;
 
   const Config config_;
   const GroupCapacity capacity_;
+  const std::uint32_t most_window_blocks_;  // of a sequence
 };
 
 // `lengths` must outlive the policy; optimistic admission reads it.

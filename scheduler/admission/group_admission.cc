@@ -23,6 +23,8 @@ GroupState GroupAdmission::StateFor(const Work& work) const {
   state.decode_rows = group_.table.DecodeRows();
   state.reserved_tokens = group_.table.reserved_tokens();
   state.headroom = group_.preemption.headroom();
+  state.window_blocks_available = group_.table.cache().window().available();
+  state.window_headroom = group_.preemption.window_headroom();
   state.cells_needed = group_.layout.CellsNeeded(work, {});
   return state;
 }
@@ -60,6 +62,7 @@ bool GroupAdmission::AddTo(Trial& trial, const Work& work) const {
   const std::uint64_t prompt = work.request.prompt.size() + work.generated.size();
   GroupState state = StateFor(work);
   state.headroom += trial.blocks;
+  state.window_headroom += trial.window_blocks;
   state.reserved_tokens += trial.tokens;
   state.running += trial.count;
   state.decode_rows += trial.rows;
@@ -68,6 +71,7 @@ bool GroupAdmission::AddTo(Trial& trial, const Work& work) const {
   if (prompt > trial.prefill_left || policy_.Check(work, state)) return false;
   trial.prefill_left -= prompt;
   trial.blocks += policy_.BlocksToReserve(work) - state.blocks_shared;
+  trial.window_blocks += policy_.WindowBlocksFor(policy_.TokensToReserve(work));
   trial.tokens += policy_.TokensToReserve(work);
   trial.rows += policy_.DecodeRows(work);
   trial.positions.push_back(AdmissionPolicy::WorstCaseTokens(work.request));

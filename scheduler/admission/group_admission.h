@@ -65,6 +65,7 @@ class GroupAdmission {
     std::uint32_t count = 0;
     std::uint32_t rows = 0;
     std::uint32_t blocks = 0;
+    std::uint32_t window_blocks = 0;
     std::uint64_t tokens = 0;
     std::vector<std::uint64_t> positions;  // greatest length of each
   };

@@ -1,19 +1,33 @@
 #include "scheduler/kv/block_cache.h"
 
+#include <algorithm>
+
 #include "common/check.h"
 
 namespace penstock::scheduler {
+namespace {
 
-BlockCache::BlockCache(std::uint32_t blocks, std::uint32_t block_size, bool sharing, PinLimits pins)
+// The full blocks before a position that a row there reads, beside its own block.
+std::uint32_t Coverage(WindowGroup window, std::uint32_t block_size) {
+  return window.window > 0 ? (window.window - 1 + block_size - 1) / block_size : 0;
+}
+
+}  // namespace
+
+BlockCache::BlockCache(std::uint32_t blocks, std::uint32_t block_size, bool sharing, PinLimits pins,
+                       WindowGroup window)
     : sharing_(sharing),
       pool_(blocks),
       index_(sharing ? blocks : 0, block_size),
-      pins_(index_, blocks, sharing ? pins : PinLimits{}) {}
+      window_tokens_(window.window),
+      window_(window.blocks, sharing && window.window > 0 ? blocks : 0,
+              Coverage(window, block_size)),
+      pins_(index_, window.window > 0 ? &window_ : nullptr, blocks, sharing ? pins : PinLimits{}) {}
 
 BlockId BlockCache::Draw() {
   while (pool_.free() == 0) {
     if (const auto victim = index_.Evict()) {
-      pool_.Evict(*victim);
+      Free(*victim);
     } else {
       PENSTOCK_CHECK(pins_.EvictOldest(dropped_), "a cached block can be evicted");
       FreeDropped();
@@ -22,21 +36,48 @@ BlockId BlockCache::Draw() {
   return pool_.AllocateReserved();
 }
 
+BlockId BlockCache::DrawWindow() {
+  while (!window_.CanDraw()) {
+    PENSTOCK_CHECK(pins_.EvictOldest(dropped_), "claims never exceed the pool");
+    FreeDropped();
+  }
+  return window_.Draw();
+}
+
 PrefixMatch BlockCache::Match(std::string_view tenant, std::span<const TokenId> tokens,
                               StepId reader) const {
   if (!sharing_) return {};
   PrefixMatch match = index_.Lookup(tenant, tokens, reader);
+  if (window_tokens_ > 0) Shorten(match, reader);
   if (match.planned > 0 || pins_.size() == 0) return match;
   const auto rest = tokens.subspan(std::size_t{match.blocks} * block_size());
-  if (const auto tail = pins_.TailAfter(tenant, match.last, rest, reader)) {
+  const auto tail = pins_.TailAfter(tenant, match.last, rest, reader);
+  if (tail && (window_tokens_ == 0 || window_.CanRead(tail->block, reader))) {
     match.tail = tail->block;
     match.tail_tokens = tail->tokens;
   }
   return match;
 }
 
+// To the nodes after which the blocks of a window are present, now and when all steps have run.
+void BlockCache::Shorten(PrefixMatch& match, StepId reader) const {
+  if (!match.last_any) return;
+  path_.clear();
+  index_.AppendPath(*match.last_any, path_);
+  const std::uint32_t locked = match.blocks - match.unlocked;
+  const auto readable = std::span(path_).first(match.blocks);
+  match.blocks = window_.LongestMatch(readable, reader);
+  match.unlocked = match.blocks - std::min(match.blocks, locked);
+  const std::uint32_t any = window_.LongestMatch(path_, StepId(UINT64_MAX));
+  match.planned = any - match.blocks;
+  match.last = match.blocks > 0 ? std::optional(path_[match.blocks - 1]) : std::nullopt;
+  match.last_any = any > 0 ? std::optional(path_[any - 1]) : std::nullopt;
+}
+
 bool BlockCache::BeginTail(const PrefixMatch& match) {
   if (!match.tail || pool_.available() == 0) return false;
+  // The sequence may release a block of its window before it copies the tail.
+  if (window_tokens_ > 0 && window_.available() < 2) return false;
   pins_.Protect(match.tail);
   return true;
 }
@@ -51,17 +92,36 @@ void BlockCache::Hold(const PrefixMatch& match, std::vector<BlockId>& blocks) {
   }
 }
 
-bool BlockCache::Enter(std::string_view tenant, std::span<const BlockId> before, BlockId block,
-                       std::span<const TokenId> tokens, StepId step) {
-  if (!sharing_) return false;
+void BlockCache::HoldWindow(const PrefixMatch& match, std::vector<BlockId>& blocks) {
+  if (!match.last) return;
+  path_.clear();
+  index_.AppendPath(*match.last, path_);
+  const std::size_t before = path_.size() - std::min<std::size_t>(path_.size(), window_.coverage());
+  blocks.resize(before, kNoBlock);
+  for (const BlockId node : std::span(path_).subspan(before)) blocks.push_back(window_.Hold(node));
+}
+
+std::optional<NodeRef> BlockCache::Enter(std::string_view tenant, std::span<const BlockId> before,
+                                         BlockId block, std::span<const TokenId> tokens,
+                                         StepId step) {
+  if (!sharing_) return std::nullopt;
   PENSTOCK_CHECK(pool_.holders(block) == 1, "no block has two writers");
   const auto parent = before.empty() ? std::nullopt : std::optional(before.back());
-  return !index_.Insert(tenant, parent, tokens, block, step);
+  return index_.RefTo(index_.Insert(tenant, parent, tokens, block, step).value_or(block));
 }
 
 void BlockCache::Invalidate(std::optional<BlockId> block, SequenceId failed) {
   if (!sharing_) return;
   if (block) index_.Invalidate(*block, dropped_);
+  path_.clear();
+  window_.AppendNodesOf(failed, path_);
+  for (const BlockId node : path_) {
+    if (index_.Contains(node)) {
+      index_.Invalidate(node, dropped_);
+    } else {
+      window_.Detach(node);  // a pinned tail
+    }
+  }
   pins_.DropInvalid(failed, dropped_);
   FreeDropped();
 }
@@ -82,14 +142,21 @@ void BlockCache::ForgetAll() {
   FreeDropped();
 }
 
+void BlockCache::Free(BlockId block) {
+  window_.Detach(block);
+  pool_.Evict(block);
+}
+
 void BlockCache::FreeDropped() {
-  for (const BlockId block : dropped_) pool_.Evict(block);
+  for (const BlockId block : dropped_) Free(block);
   dropped_.clear();
 }
 
 void BlockCache::Reclaim(BlockId block) {
   const bool indexed = sharing_ && index_.Contains(block) && index_.Unlock(block);
-  pool_.Reclaim(block, indexed || pins_.Owns(block));
+  const bool kept = indexed || pins_.Owns(block);
+  if (sharing_ && !kept) window_.Detach(block);
+  pool_.Reclaim(block, kept);
 }
 
 }  // namespace penstock::scheduler

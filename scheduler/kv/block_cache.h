@@ -1,4 +1,4 @@
-// The KV blocks of one KV group of one replica group: BlockPool knows who holds each block,
+// The KV blocks of one replica group: BlockPool knows who holds each block of KV group 0,
 // PrefixIndex knows which tokens it has. This class keeps the two in agreement:
 //
 //   a block in the index   each of its holders has one lock on its node
@@ -10,7 +10,11 @@
 // A block has one writer, the sequence that drew it, and only until the block enters the index: it
 // is full then and is not written again. Any number of sequences may read it.
 //
-// Without sharing nothing enters the index, and this is a BlockPool. Not synchronised.
+// Without sharing nothing enters the index, and this is a BlockPool.
+//
+// KV group 1, if there is one, has a window: its blocks are attached to the nodes of the index
+// (attached_blocks.h). A match ends where a sequence finds all blocks of its window. Not
+// synchronised.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +24,22 @@
 
 #include "common/ids.h"
 #include "common/kv/block_pool.h"
+#include "scheduler/kv/attached_blocks.h"
 #include "scheduler/kv/pinned_prefixes.h"
 #include "scheduler/kv/prefix_index.h"
 
 namespace penstock::scheduler {
 
+// KV group 1; a window of 0 tokens: there is none.
+struct WindowGroup {
+  std::uint32_t window = 0;
+  std::uint32_t blocks = 0;
+};
+
 class BlockCache {
  public:
-  BlockCache(std::uint32_t blocks, std::uint32_t block_size, bool sharing, PinLimits pins = {});
+  BlockCache(std::uint32_t blocks, std::uint32_t block_size, bool sharing, PinLimits pins = {},
+             WindowGroup window = {});
 
   const BlockPool& pool() const { return pool_; }
   const PrefixIndex& index() const { return index_; }
@@ -39,16 +51,26 @@ class BlockCache {
   // Draws a block of a reservation; evicts one if none is free.
   BlockId Draw();
 
+  // Tokens that a row reads in KV group 1; 0 = there is no such group.
+  std::uint32_t window_tokens() const { return window_tokens_; }
+  // Draws a block of KV group 1 inside a claim.
+  BlockId DrawWindow();
+  AttachedBlocks& window() { return window_; }
+  const AttachedBlocks& window() const { return window_; }
+
   // Cached blocks that a request of the tenant can read if step `reader` starts it.
   PrefixMatch Match(std::string_view tenant, std::span<const TokenId> tokens, StepId reader) const;
   // Adds a holder to the readable blocks of a match and appends them to `blocks`. The unlocked ones
   // must be available.
   void Hold(const PrefixMatch& match, std::vector<BlockId>& blocks);
+  // The same for the blocks of KV group 1, inside a claim. Appends kNoBlock for nodes before the
+  // window.
+  void HoldWindow(const PrefixMatch& match, std::vector<BlockId>& blocks);
   // `block`, held only by the caller, has these tokens after `step`. `before`: the blocks before
-  // it, all in the index and held by the caller. Returns false if another block in the index has
-  // the same tokens: `block` stays private.
-  bool Enter(std::string_view tenant, std::span<const BlockId> before, BlockId block,
-             std::span<const TokenId> tokens, StepId step);
+  // it, all in the index and held by the caller. Returns the node with these tokens: another one
+  // than `block` if it was in the index before. Then `block` stays private.
+  std::optional<NodeRef> Enter(std::string_view tenant, std::span<const BlockId> before,
+                               BlockId block, std::span<const TokenId> tokens, StepId step);
   // A sequence failed. Invalidates its pinned tails, and its blocks in the index from `block` on
   // (nullopt: it has none there). So no later request uses them.
   void Invalidate(std::optional<BlockId> block, SequenceId failed);
@@ -74,9 +96,14 @@ class BlockCache {
   const bool sharing_;
   BlockPool pool_;
   PrefixIndex index_;
+  const std::uint32_t window_tokens_;
+  AttachedBlocks window_;
   PinnedPrefixes pins_;
   std::vector<BlockId> dropped_;  // not in the index any more, still cached in the pool
+  mutable std::vector<BlockId> path_;
 
+  void Shorten(PrefixMatch& match, StepId reader) const;
+  void Free(BlockId block);
   void FreeDropped();
 };
 

@@ -39,24 +39,39 @@ void BlockTable::GrowTo(BlockCache& cache, std::uint64_t tokens, SlotId slot,
   }
 }
 
-void BlockTable::Enter(BlockCache& cache, std::string_view tenant, std::span<const TokenId> tokens,
-                       StepId step) {
+std::optional<BlockId> BlockTable::Enter(BlockCache& cache, std::string_view tenant,
+                                         std::span<const TokenId> tokens, StepId step) {
   const std::span<const BlockId> before = std::span(blocks_).first(entered_);
-  if (cache.Enter(tenant, before, blocks_[entered_], tokens, step)) {
+  const auto node = cache.Enter(tenant, before, blocks_[entered_], tokens, step);
+  if (node && node->block == blocks_[entered_]) {
     ++entered_;
-  } else {
-    private_ = true;
+    return node->block;
   }
+  private_ = true;
+  if (!node || cache.index().IsInvalid(node->block)) return std::nullopt;
+  same_ = node;
+  followed_ = entered_ + 1;
+  return node->block;
+}
+
+std::optional<BlockId> BlockTable::Follow(const BlockCache& cache,
+                                          std::span<const TokenId> tokens) {
+  same_ = cache.index().After(*same_, tokens);
+  if (!same_) return std::nullopt;
+  ++followed_;
+  return same_->block;
 }
 
 void BlockTable::Invalidate(BlockCache& cache, SequenceId sequence) {
   private_ = true;
+  same_.reset();
   cache.Invalidate(entered_ > adopted_ ? std::optional(blocks_[adopted_]) : std::nullopt, sequence);
 }
 
 void BlockTable::Retire(BlockCache& cache) {
   if (std::exchange(retired_, true)) return;
   private_ = true;
+  same_.reset();
   cache.Unreserve(reserved_);
   reserved_ = 0;
   for (const BlockId block : blocks_) cache.Retire(block);

@@ -4,12 +4,14 @@
 //
 // Leading full blocks enter the prefix index one after another. When the index has the tokens of a
 // block already, that block and all later ones stay private: a holder of a node must hold all nodes
-// before it.
+// before it. It still follows the nodes with its tokens as long as there are any: the blocks of the
+// window group may be missing there (attached_blocks.h).
 //
 // The owner must call Retire and then Reclaim before it destroys a table that holds blocks.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -42,9 +44,15 @@ class BlockTable {
   bool MayEnter(const BlockCache& cache, std::uint64_t tokens) const {
     return !private_ && (entered_ + std::uint64_t{1}) * cache.block_size() <= tokens;
   }
-  // Enters that block, with its tokens and the step that computes the last of them.
-  void Enter(BlockCache& cache, std::string_view tenant, std::span<const TokenId> tokens,
-             StepId step);
+  // Enters that block, with its tokens and the step that computes the last of them. Returns the
+  // node that has these tokens then, if there is one.
+  std::optional<BlockId> Enter(BlockCache& cache, std::string_view tenant,
+                               std::span<const TokenId> tokens, StepId step);
+  // The same for a private block whose tokens may be in the index.
+  bool MayFollow(const BlockCache& cache, std::uint64_t tokens) const {
+    return same_ && (followed_ + std::uint64_t{1}) * cache.block_size() <= tokens;
+  }
+  std::optional<BlockId> Follow(const BlockCache& cache, std::span<const TokenId> tokens);
   // The sequence failed: no other request finds the blocks that it computed.
   void Invalidate(BlockCache& cache, SequenceId sequence);
 
@@ -59,6 +67,8 @@ class BlockTable {
   // Number of leading blocks that came from the cache, and that are in the index.
   std::uint32_t adopted() const { return adopted_; }
   std::uint32_t entered() const { return entered_; }
+  // Number of leading blocks whose tokens were in the index when they were compared.
+  std::uint32_t followed() const { return followed_; }
   // The next full block will enter the index, unless its tokens are there already.
   bool enters() const { return !private_; }
 
@@ -67,8 +77,10 @@ class BlockTable {
   std::uint32_t reserved_ = 0;  // not drawn yet
   std::uint32_t adopted_ = 0;
   std::uint32_t entered_ = 0;
-  std::uint32_t appended_ = 0;  // blocks that plans have sent to the shards
-  bool private_ = false;        // no further block enters the index
+  std::uint32_t appended_ = 0;   // blocks that plans have sent to the shards
+  bool private_ = false;         // no further block enters the index
+  std::optional<NodeRef> same_;  // the node of another sequence with the tokens so far
+  std::uint32_t followed_ = 0;
   bool retired_ = false;
   std::vector<BlockId> blocks_;
 };

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "scheduler/kv/text_regime.h"
+
 namespace penstock::scheduler {
 
-PinnedPrefixes::PinnedPrefixes(PrefixIndex& index, std::uint32_t capacity, PinLimits limits)
-    : index_(index), limits_(limits), own_(limits.prefixes > 0 ? capacity : 0) {}
+PinnedPrefixes::PinnedPrefixes(PrefixIndex& index, AttachedBlocks* window, std::uint32_t capacity,
+                               PinLimits limits)
+    : index_(index), window_(window), limits_(limits), own_(limits.prefixes > 0 ? capacity : 0) {}
 
 void PinnedPrefixes::Pin(const User& user, std::vector<BlockId>& dropped) {
   if (limits_.prefixes == 0) return;
@@ -38,12 +41,28 @@ void PinnedPrefixes::Pin(const User& user, std::vector<BlockId>& dropped) {
     pin.lender = user.sequence;
     if (index_.Contains(pin.tail_block)) PutTailIntoIndex(pin);
   }
+  if (window_ != nullptr) PinWindow(pin, user);
   blocks_ += pin.blocks;
   Note(PinChange::Kind::kKept, pin, user.request);
   pins_.push_back(std::move(pin));
   while (pins_.size() > limits_.prefixes || (limits_.blocks > 0 && blocks_ > limits_.blocks)) {
     Drop(0, dropped);
   }
+}
+
+void PinnedPrefixes::PinWindow(Entry& pin, const User& user) {
+  if (pin.last) index_.AppendPath(*pin.last, pin.in_window);
+  const std::size_t before =
+      pin.in_window.size() - std::min<std::size_t>(pin.in_window.size(), window_->coverage());
+  pin.in_window.erase(pin.in_window.begin(),
+                      pin.in_window.begin() + static_cast<std::ptrdiff_t>(before));
+  if (!pin.tail.empty()) {
+    const std::size_t full = user.prefix.size() / index_.block_size();
+    const BlockId block = user.window_blocks[full];
+    if (block != kNoBlock) window_->Attach(pin.tail_block, block, user.step, user.sequence);
+    pin.in_window.push_back(pin.tail_block);
+  }
+  for (const BlockId node : pin.in_window) window_->Pin(node);
 }
 
 std::optional<PinnedPrefixes::Tail> PinnedPrefixes::TailAfter(std::string_view tenant,
@@ -97,7 +116,8 @@ bool PinnedPrefixes::EvictOldest(std::vector<BlockId>& dropped) {
 void PinnedPrefixes::Forget(std::string_view tenant, std::optional<RequestId> made_by,
                             std::vector<BlockId>& dropped) {
   for (std::size_t i = pins_.size(); i-- > 0;) {
-    if (pins_[i].tenant == tenant && (!made_by || pins_[i].made_by == *made_by)) Drop(i, dropped);
+    if (!IsRootOf(pins_[i].tenant, tenant)) continue;
+    if (!made_by || pins_[i].made_by == *made_by) Drop(i, dropped);
   }
 }
 
@@ -118,6 +138,7 @@ void PinnedPrefixes::Drop(std::size_t index, std::vector<BlockId>& dropped) {
   const Entry pin = std::move(pins_[index]);
   pins_.erase(pins_.begin() + static_cast<std::ptrdiff_t>(index));
   blocks_ -= pin.blocks;
+  for (const BlockId node : pin.in_window) window_->Unpin(node);
   if (pin.holder == Holder::kIndex) {
     index_.Unpin(pin.tail_block, dropped);
   } else if (pin.last) {

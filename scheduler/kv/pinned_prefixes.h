@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "scheduler/kv/attached_blocks.h"
 #include "scheduler/kv/prefix_index.h"
 #include "scheduler/output.h"
 
@@ -38,16 +39,20 @@ struct PinLimits {
 
 class PinnedPrefixes {
  public:
-  PinnedPrefixes(PrefixIndex& index, std::uint32_t capacity, PinLimits limits);
+  // `window`: of the KV group with a window; null if there is none. The blocks that a sequence
+  // reads after the prefix are pinned there.
+  PinnedPrefixes(PrefixIndex& index, AttachedBlocks* window, std::uint32_t capacity,
+                 PinLimits limits);
 
   // A running sequence whose leading tokens are to be pinned.
   struct User {
     RequestId request;
     SequenceId sequence;
-    std::string_view tenant;
+    std::string_view tenant;          // TextRegime::Root
     std::span<const TokenId> prefix;  // not empty
     std::span<const BlockId> blocks;  // of the sequence, covering the prefix
-    StepId step;                      // computes the last of them
+    std::span<const BlockId> window_blocks;
+    StepId step;  // computes the last of them
   };
   // Pins the prefix, or records a use of it. Appends blocks that leave the index to `dropped`, as
   // all functions below do.
@@ -96,13 +101,16 @@ class PinnedPrefixes {
     StepId step;        // computes the tail
     std::uint32_t blocks = 0;
     std::uint32_t tokens = 0;
+    std::vector<BlockId> in_window;  // nodes and the tail's block, pinned in the window group
   };
 
+  void PinWindow(Entry& pin, const User& user);
   void PutTailIntoIndex(Entry& pin);
   void Drop(std::size_t index, std::vector<BlockId>& dropped);
   void Note(PinChange::Kind kind, const Entry& pin, RequestId by);
 
   PrefixIndex& index_;
+  AttachedBlocks* const window_;
   const PinLimits limits_;
   std::vector<Entry> pins_;  // least recently used first; few
   std::vector<bool> own_;    // by block: Holder::kPin

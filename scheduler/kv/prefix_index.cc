@@ -129,6 +129,7 @@ std::optional<BlockId> PrefixIndex::Insert(std::string_view tenant, std::optiona
   PENSTOCK_CHECK(!node.present, "a block holds one run of tokens");
   node = Node{};
   node.hash = hash;
+  node.number = ++inserted_;
   node.step = step;
   node.parent = before;
   node.root = root.id;
@@ -140,6 +141,15 @@ std::optional<BlockId> PrefixIndex::Insert(std::string_view tenant, std::optiona
   AddToTable(block.value());
   ++size_;
   return std::nullopt;
+}
+
+std::optional<NodeRef> PrefixIndex::After(NodeRef before, std::span<const TokenId> tokens) const {
+  const Node& node = nodes_[before.block.value()];
+  if (!node.present || node.invalid || node.number != before.number) return std::nullopt;
+  const std::uint32_t next =
+      Find(hash_(node.hash, tokens), node.root, before.block.value(), tokens);
+  if (next == kNone || nodes_[next].invalid) return std::nullopt;
+  return RefTo(BlockId(next));
 }
 
 PrefixIndex::Root& PrefixIndex::RootOf(std::string_view tenant) {

@@ -46,6 +46,12 @@ struct PrefixMatch {
   std::uint32_t tail_tokens = 0;
 };
 
+// A node as it is now. Its block may become another node later, with another number.
+struct NodeRef {
+  BlockId block;
+  std::uint64_t number = 0;
+};
+
 class PrefixIndex {
  public:
   // Hashes the tokens of a block and the hash of everything before them.
@@ -65,6 +71,10 @@ class PrefixIndex {
   // the parent is invalid, nothing changes and the block of that node is returned.
   std::optional<BlockId> Insert(std::string_view tenant, std::optional<BlockId> parent,
                                 std::span<const TokenId> tokens, BlockId block, StepId step);
+
+  NodeRef RefTo(BlockId block) const { return {block, nodes_[block.value()].number}; }
+  // The node after `before` with these tokens; nullopt also when one of them is gone or invalid.
+  std::optional<NodeRef> After(NodeRef before, std::span<const TokenId> tokens) const;
 
   // Adds a lock. The caller locks every ancestor as well, from the first block to the last.
   void Lock(BlockId block);
@@ -97,6 +107,7 @@ class PrefixIndex {
 
   struct Node {
     std::uint64_t hash = 0;
+    std::uint64_t number = 0;
     StepId step;
     std::uint32_t parent = kNone;
     std::uint32_t root = kNone;  // of the tenant
@@ -141,6 +152,7 @@ class PrefixIndex {
   std::uint32_t size_ = 0;
   std::uint32_t unlocked_ = 0;
   std::uint64_t evictions_ = 0;
+  std::uint64_t inserted_ = 0;
 };
 
 }  // namespace penstock::scheduler

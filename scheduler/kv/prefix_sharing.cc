@@ -1,6 +1,7 @@
 #include "scheduler/kv/prefix_sharing.h"
 
 #include <algorithm>
+#include <string>
 
 namespace penstock::scheduler {
 namespace {
@@ -29,13 +30,14 @@ std::span<const TokenId> PrefixSharing::Shareable(const Work& work) const {
 
 PrefixMatch PrefixSharing::Match(const Work& work, StepId reader) const {
   if (!table_.cache().sharing() || NeedsEveryRow(work)) return {};
-  return table_.cache().Match(work.request.tenant, Shareable(work), reader);
+  return table_.cache().Match(regime_.Root(work), Shareable(work), reader);
 }
 
 std::optional<AwaitedPrefix> PrefixSharing::WhatToAwait(const Work& work, StepId reader) const {
   if (!table_.cache().sharing() || NeedsEveryRow(work)) return std::nullopt;
   const std::span<const TokenId> tokens = Shareable(work);
-  const PrefixMatch match = table_.cache().Match(work.request.tenant, tokens, reader);
+  const std::string root = regime_.Root(work);
+  const PrefixMatch match = table_.cache().Match(root, tokens, reader);
   const std::uint32_t matched = match.blocks + match.planned;
   const std::uint32_t block_size = table_.cache().block_size();
 
@@ -43,7 +45,7 @@ std::optional<AwaitedPrefix> PrefixSharing::WhatToAwait(const Work& work, StepId
   for (const auto& [id, sequence] : table_.all()) {
     // Sequences that computed the last block of the match, or that continue after it.
     if (sequence.retiring || sequence.blocks.entered() < matched) continue;
-    if (sequence.request.tenant != work.request.tenant) continue;
+    if (sequence.prefix_root != root) continue;
     if (matched > 0 && sequence.blocks.blocks()[matched - 1] != *match.last_any) continue;
     std::uint32_t shared = matched;
     if (sequence.PromptLeft() > 0 && sequence.blocks.entered() == matched &&
@@ -62,9 +64,30 @@ void PrefixSharing::Enter(Sequence& sequence, StepId step) {
   BlockCache& cache = table_.cache();
   const std::uint32_t size = cache.block_size();
   while (sequence.blocks.MayEnter(cache, sequence.KnownLength())) {
-    sequence.CopyTokens(std::size_t{sequence.blocks.entered()} * size, size, scratch_);
-    sequence.blocks.Enter(cache, sequence.request.tenant, scratch_, step);
+    const std::uint32_t block = sequence.blocks.entered();
+    sequence.CopyTokens(std::size_t{block} * size, size, scratch_);
+    const auto node = sequence.blocks.Enter(cache, sequence.prefix_root, scratch_, step);
+    Attach(sequence, node, block, step);
   }
+  if (cache.window_tokens() > 0) Follow(sequence, step);
+}
+
+// The sequence computes tokens that are in the index, because blocks of its window were missing.
+void PrefixSharing::Follow(Sequence& sequence, StepId step) {
+  BlockCache& cache = table_.cache();
+  const std::uint32_t size = cache.block_size();
+  const std::uint32_t known = sequence.KnownLength();
+  while (sequence.blocks.MayFollow(cache, known)) {
+    const std::uint32_t block = sequence.blocks.followed();
+    sequence.CopyTokens(std::size_t{block} * size, size, scratch_);
+    Attach(sequence, sequence.blocks.Follow(cache, scratch_), block, step);
+  }
+}
+
+void PrefixSharing::Attach(Sequence& sequence, std::optional<BlockId> node, std::uint32_t block,
+                           StepId step) {
+  if (table_.cache().window_tokens() == 0 || !node) return;
+  table_.cache().window().Attach(*node, sequence.window.blocks()[block], step, sequence.id);
 }
 
 void PrefixSharing::Pin(Sequence& sequence, StepId step) {
@@ -72,8 +95,9 @@ void PrefixSharing::Pin(Sequence& sequence, StepId step) {
   const auto pinned = std::min<std::size_t>(request.pinned_tokens, request.prompt.size());
   if (pinned == 0 || sequence.prefix_pinned || sequence.prompt_planned < pinned) return;
   sequence.prefix_pinned = true;
-  table_.cache().Pin({request.request, sequence.id, request.tenant,
-                      std::span(request.prompt).first(pinned), sequence.blocks.blocks(), step});
+  table_.cache().Pin({request.request, sequence.id, sequence.prefix_root,
+                      std::span(request.prompt).first(pinned), sequence.blocks.blocks(),
+                      sequence.window.blocks(), step});
 }
 
 }  // namespace penstock::scheduler

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "scheduler/kv/text_regime.h"
 #include "scheduler/order/waiting_request.h"
 #include "scheduler/step/sequence_table.h"
 
@@ -35,7 +36,7 @@ struct AwaitedPrefix {
 
 class PrefixSharing {
  public:
-  explicit PrefixSharing(SequenceTable& table) : table_(table) {}
+  PrefixSharing(SequenceTable& table, const TextRegime& regime) : table_(table), regime_(regime) {}
 
   // What the request finds if step `reader` admits it: at most all but its last token, whose logits
   // are needed. Nothing for a request that needs the logits of its whole prompt.
@@ -44,17 +45,20 @@ class PrefixSharing {
   // The prefix that the request should wait for instead of being admitted in step `reader`.
   std::optional<AwaitedPrefix> WhatToAwait(const Work& work, StepId reader) const;
 
-  // Enters full blocks of the sequence, up to its known length, into the index. `step` computes
-  // them.
+  // Enters full blocks of the sequence, up to its known length, into the index, and attaches those
+  // of the window group. `step` computes them.
   void Enter(Sequence& sequence, StepId step);
   // Pins the prefix that the request asks for, if `step` or earlier ones compute all of it.
   void Pin(Sequence& sequence, StepId step);
 
  private:
+  void Follow(Sequence& sequence, StepId step);
+  void Attach(Sequence& sequence, std::optional<BlockId> node, std::uint32_t block, StepId step);
   // The tokens that a match may cover; `scratch_` may hold them.
   std::span<const TokenId> Shareable(const Work& work) const;
 
   SequenceTable& table_;
+  const TextRegime regime_;
   mutable std::vector<TokenId> scratch_;
   mutable std::vector<TokenId> other_;  // of the sequence that a request is compared with
 };

@@ -22,7 +22,7 @@ namespace {
 using Record = std::variant<Input, OutputDigest>;
 
 constexpr std::string_view kName = "penstock input log ";
-constexpr std::string_view kVersion = "penstock input log 9\n";
+constexpr std::string_view kVersion = "penstock input log 10\n";
 
 std::uint32_t Fnv1a(std::string_view bytes) {
   std::uint32_t hash = 2166136261u;
@@ -78,10 +78,12 @@ std::optional<Config> InputLogReader::ReadHeader() {
   if (rest_.substr(0, kVersion.size()) != kVersion) {
     const std::string_view line = rest_.substr(0, std::min(rest_.find('\n'), kVersion.size() + 8));
     const bool other = line.substr(0, kName.size()) == kName;
-    error_ = other ? "an input log of version " + std::string(line.substr(kName.size())) +
-                         "; this program reads version " +
-                         std::string(kVersion.substr(kName.size(), 1)) + " only"
-                   : "not an input log (it must begin with `penstock input log 9`)";
+    error_ =
+        other ? "an input log of version " + std::string(line.substr(kName.size())) +
+                    "; this program reads version " +
+                    std::string(kVersion.substr(kName.size(), kVersion.size() - kName.size() - 1)) +
+                    " only"
+              : "not an input log (it must begin with `penstock input log 10`)";
     return std::nullopt;
   }
   rest_.remove_prefix(kVersion.size());

@@ -20,7 +20,8 @@ PENSTOCK_ALL_FIELDS(Event, request, what);
 PENSTOCK_ALL_FIELDS(Decision, at, request, kind, short_of, needed, available, behind, group, step);
 PENSTOCK_ALL_FIELDS(PrefixUse, looked_up_tokens, hit_tokens, evicted_blocks);
 PENSTOCK_ALL_FIELDS(StepInfo, group, step, decode_rows, prefill_tokens, sequences, waiting,
-                    blocks_free, blocks_used, blocks_cached, blocks_retiring, predicted,
+                    blocks_free, blocks_used, blocks_cached, blocks_retiring, window_blocks_free,
+                    window_blocks_used, window_blocks_cached, window_blocks_retiring, predicted,
                     decode_parts, decode_cells, decode_tokens, resplit, prefix);
 PENSTOCK_ALL_FIELDS(PinChange, group, kind, made_by, by, tokens, blocks);
 PENSTOCK_FIELDS(Outputs, a(v.plans, v.steps, v.events, v.decisions, v.pins));

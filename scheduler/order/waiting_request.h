@@ -16,8 +16,9 @@ struct Work {
   Arrival request;
   std::uint64_t number = 0;        // order of arrival, from 1; preemptions keep it
   std::vector<TokenId> generated;  // reported tokens
-  std::uint32_t preemptions = 0;
-  bool started_sent = false;               // the client had its Started event
+  std::uint32_t preemptions = 0;   // for memory
+  bool recomputed = false;         // preempted as it passed the original length (TextRegime)
+  bool started_sent = false;       // the client had its Started event
   std::optional<std::uint32_t> finish_at;  // set by the router: ends with this many tokens
 
   // Rows of each decode with contrastive search; 0 without.
@@ -34,7 +35,7 @@ struct Work {
 };
 
 struct WaitingRequest : Work {
-  bool restart() const { return preemptions > 0; }
+  bool restart() const { return preemptions > 0 || recomputed; }
 
   // Why it waits, as recorded last, and the request that it waits for.
   Shortage deferred;

@@ -27,7 +27,7 @@ void Retirement::ReclaimIfUnreferenced(Sequence& sequence, Time now, Outputs& ou
   if (sequence.plans_in_flight > 0) return;
   Decision& decision = Decide(group_, sequence, DecisionKind::kRetired, now, out);
   if (sequence.started) decision.step = sequence.last_plan;
-  decision.available = sequence.blocks.blocks().size();
+  decision.available = sequence.blocks.blocks().size() + sequence.window.held();
   if (sequence.preempted) {
     preempted_.push_back(table_.Requeue(sequence));
   } else {

@@ -8,11 +8,12 @@
 namespace penstock::scheduler {
 
 SequenceTable::SequenceTable(const GroupCapacity& capacity, bool sharing, PinLimits pins)
-    : cache_(capacity.blocks, capacity.block_size, sharing, pins),
+    : cache_(capacity.blocks, capacity.block_size, sharing, pins,
+             {capacity.window, capacity.window_blocks}),
       slots_(capacity.slots),
       by_slot_(capacity.slots, nullptr) {}
 
-Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std::uint64_t tokens,
+Sequence& SequenceTable::Add(Work work, SequenceId id, const Reservation& reservation,
                              const PrefixMatch& match) {
   const auto [it, fresh] = sequences_.try_emplace(id);
   PENSTOCK_CHECK(fresh, "every start is a new sequence id");
@@ -21,8 +22,10 @@ Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std
   sequence.slot = slots_.Take();
   by_slot_[sequence.slot.value()] = &sequence;
   sequence.blocks.Adopt(cache_, match);
-  PENSTOCK_CHECK(sequence.blocks.Reserve(cache_, blocks - match.blocks),
+  PENSTOCK_CHECK(sequence.blocks.Reserve(cache_, reservation.blocks - match.blocks) &&
+                     sequence.window.Claim(cache_, reservation.window_blocks),
                  "an admission reserves what is available");
+  sequence.window.Adopt(cache_, match);
   sequence.cached_length = match.blocks * cache_.block_size();
   if (cache_.BeginTail(match)) {
     sequence.tail_to_copy = match.tail;
@@ -31,6 +34,7 @@ Sequence& SequenceTable::Add(Work work, SequenceId id, std::uint32_t blocks, std
   sequence.prompt_planned = sequence.cached_length;
   static_cast<Work&>(sequence) = std::move(work);
   // Reserves memory for all tokens that it may generate, so that no step allocates.
+  const std::uint64_t tokens = reservation.tokens;
   sequence.generated.reserve(tokens -
                              std::min<std::uint64_t>(tokens, sequence.request.prompt.size()));
   sequence.resumed = static_cast<std::uint32_t>(sequence.generated.size());
@@ -72,9 +76,9 @@ void SequenceTable::Preempt(Sequence& sequence) {
   PENSTOCK_CHECK(!sequence.retiring, "only a running sequence is preempted");
   sequence.retiring = true;
   sequence.preempted = true;
-  ++sequence.preemptions;
   ++preempted_;
   sequence.blocks.Retire(cache_);
+  sequence.window.Retire(cache_);
   Uncount(sequence);
 }
 
@@ -88,11 +92,12 @@ Work SequenceTable::Requeue(Sequence& sequence) {
   return work;
 }
 
-void SequenceTable::Extend(Sequence& sequence, std::uint32_t blocks, std::uint64_t tokens) {
-  PENSTOCK_CHECK(sequence.blocks.Reserve(cache_, blocks),
+void SequenceTable::Extend(Sequence& sequence, const Reservation& more) {
+  PENSTOCK_CHECK(sequence.blocks.Reserve(cache_, more.blocks) &&
+                     sequence.window.Claim(cache_, more.window_blocks),
                  "a reservation grows by what is available");
-  sequence.reserved_tokens += tokens;
-  reserved_tokens_ += tokens;
+  sequence.reserved_tokens += more.tokens;
+  reserved_tokens_ += more.tokens;
 }
 
 void SequenceTable::Retire(Sequence& sequence) {
@@ -105,6 +110,7 @@ void SequenceTable::Retire(Sequence& sequence) {
   PENSTOCK_CHECK(!sequence.retiring, "a sequence ends once");
   sequence.retiring = true;
   sequence.blocks.Retire(cache_);
+  sequence.window.Retire(cache_);
   Uncount(sequence);
   by_request_.erase(sequence.request.request);
 }
@@ -120,6 +126,7 @@ void SequenceTable::Reclaim(Sequence& sequence) {
   PENSTOCK_CHECK(sequence.retiring && sequence.plans_in_flight == 0,
                  "blocks are freed when no plan in flight refers to their sequence");
   sequence.blocks.Reclaim(cache_, sequence.id);
+  sequence.window.Reclaim(cache_);
   if (sequence.started) {
     slots_.End(sequence.slot);
   } else {

@@ -27,10 +27,15 @@ class SequenceTable {
   // `sharing`: prompts with a common prefix share its full blocks.
   SequenceTable(const GroupCapacity& capacity, bool sharing, PinLimits pins = {});
 
+  // What a sequence reserves.
+  struct Reservation {
+    std::uint32_t blocks = 0;         // of KV group 0, those of a match included
+    std::uint32_t window_blocks = 0;  // claimed of KV group 1
+    std::uint64_t tokens = 0;         // counted against max_batch_total_tokens
+  };
   // Adds a running sequence: takes a slot, holds the readable blocks of `match` and reserves the
-  // rest of `blocks`, for `tokens` positions. The admission policy checked that both are available.
-  Sequence& Add(Work work, SequenceId id, std::uint32_t blocks, std::uint64_t tokens,
-                const PrefixMatch& match);
+  // rest. The admission policy checked that all of it is available.
+  Sequence& Add(Work work, SequenceId id, const Reservation& reservation, const PrefixMatch& match);
 
   // Running or retiring; null when unknown.
   Sequence* Find(SequenceId id);
@@ -48,8 +53,8 @@ class SequenceTable {
   void Preempt(Sequence& sequence);
   // Removes a preempted sequence that no plan in flight refers to.
   Work Requeue(Sequence& sequence);
-  // Adds to the reservation of a running sequence. Both must be available.
-  void Extend(Sequence& sequence, std::uint32_t blocks, std::uint64_t tokens);
+  // Adds to the reservation of a running sequence. All of it must be available.
+  void Extend(Sequence& sequence, const Reservation& more);
   // Removes a retiring sequence that no plan in flight refers to. Its blocks become free or cached.
   void Reclaim(Sequence& sequence);
 

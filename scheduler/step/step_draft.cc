@@ -56,6 +56,12 @@ void StepDraft::CopyTail(Sequence& sequence, BlockCache& cache) {
   op.src = *std::exchange(sequence.tail_to_copy, std::nullopt);
   op.dst = sequence.blocks.blocks()[sequence.cached_length / cache.block_size()];
   plan_.block_ops.push_back(op);
+  if (cache.window_tokens() > 0) {
+    op.kv_group = WindowTable::kGroup;
+    op.src = cache.window().BlockOf(op.src);
+    op.dst = sequence.window.blocks()[sequence.cached_length / cache.block_size()];
+    plan_.block_ops.push_back(op);
+  }
   cache.FinishTail();
 }
 

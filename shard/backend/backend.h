@@ -26,6 +26,7 @@
 #include "common/ids.h"
 #include "shard/cache/padded/cell_layout.h"
 #include "shard/cache/padded/pool_split.h"
+#include "shard/cache/paged/kv_blocks.h"
 #include "shard/tensor_view.h"
 
 namespace penstock::shard {
@@ -37,8 +38,8 @@ struct RaggedSegment {
   std::uint32_t query_start = 0;     // first row in RaggedBatch::tokens
   std::uint32_t query_count = 0;     // >= 1
   std::uint32_t context_length = 0;  // positions whose K/V are in the cache already
-  // Block table of the sequence: entry p / block_size holds position p. It covers context and
-  // queries. Entries that lie wholly before the window of every layer are not read.
+  // Block table of the sequence in KV group 0: entry p / block_size holds position p. It covers
+  // context and queries.
   std::span<const BlockId> blocks;
   // Contrastive search: the rows are candidates for one position, context_length. Each sees the
   // context, whose K/V they share, and itself. They write neither K/V nor the hidden-state plane
@@ -51,6 +52,20 @@ struct RaggedSegment {
   // begins as zeros if context_length is 0. Otherwise the rows continue the segment before of the
   // same sequence, and every position before them was computed.
   SlotId state;
+  // The block table in KV group 1; empty: that of group 0 serves both. Entries that lie wholly
+  // before the window of the first row are not read: they may hold anything.
+  std::span<const BlockId> window_blocks = {};
+
+  std::span<const BlockId> Table(std::uint32_t kv_group) const {
+    return kv_group == 0 || window_blocks.empty() ? blocks : window_blocks;
+  }
+  // Read by RoPE whose frequencies depend on the length of the text (row_angles.h): the tokens with
+  // which the sequence began, and those of the request's own prompt. In contrastive search the
+  // first counts the first candidate too.
+  std::uint32_t text_length = 0;
+  std::uint32_t prompt_length = 0;
+  // How many of the last rows are drafts. KeepDrafts says how many of them stay in the state.
+  std::uint32_t drafts = 0;
 };
 
 struct RaggedBatch {
@@ -64,11 +79,17 @@ class Communicator;
 struct BlockCopy {
   BlockId src;
   BlockId dst;
+  std::uint32_t kv_group = 0;
 };
 
 struct CandidateChoice {
   std::uint32_t segment = 0;  // index into RaggedBatch::segments, a candidate segment
   std::uint32_t row = 0;      // of the segment
+};
+
+struct DraftsKept {
+  std::uint32_t segment = 0;  // index into RaggedBatch::segments, a segment with drafts
+  std::uint32_t rows = 0;     // the first of them; the others were wrong
 };
 
 // Limits agreed at Configure.
@@ -81,6 +102,8 @@ struct BackendLimits {
   // same blocks as K and V and is written for every row. 0: no contrastive search, no plane.
   std::uint32_t max_candidate_rows = 0;
   std::uint32_t max_sequences = 64;  // whose states the backend keeps
+  // Draft rows of all segments of a batch. With recurrent layers each has a state of its own.
+  std::uint32_t max_draft_rows = 0;
 };
 
 class Backend {
@@ -99,16 +122,18 @@ class Backend {
   // If not, Prepare and the calls that allocate have taken all that any step needs.
   virtual bool TakesMemoryInSteps() const { return true; }
 
-  // Allocates zeroed K/V storage of `blocks` blocks in every layer, and the states of recurrent
-  // layers unless `blocks` is 0. Replaces an earlier one.
-  virtual absl::Status AllocateCache(std::uint32_t blocks) = 0;
+  // Allocates zeroed K/V storage with these blocks, and the states of recurrent layers unless there
+  // are no blocks. Replaces an earlier one.
+  virtual absl::Status AllocateCache(const KvBlocks& blocks) = 0;
 
   // The same for a cache to serve from, whose blocks are used from the first one on. A backend may
   // leave later blocks without pre-faulting if enough memory is free.
-  virtual absl::Status AllocateServingCache(std::uint32_t blocks) { return AllocateCache(blocks); }
+  virtual absl::Status AllocateServingCache(const KvBlocks& blocks) {
+    return AllocateCache(blocks);
+  }
 
   // Padded KV layout: caches that are allocated from now on also have room for `cells` positions in
-  // at most `rows` padded KV rows. 0: none.
+  // at most `rows` padded KV rows. 0: none. The program then has one KV group.
   virtual absl::Status SetCells(std::uint32_t cells, std::uint32_t) {
     if (cells == 0) return absl::OkStatus();
     return absl::UnimplementedError("backend " + Name() + " has no padded KV layout");
@@ -121,12 +146,12 @@ class Backend {
     return absl::UnimplementedError("backend " + Name() + " has no padded KV layout");
   }
 
-  // Copies K and V of all layers, one block after the other.
+  // Copies K and V of all layers of a KV group, one block after the other.
   virtual absl::Status CopyBlocks(std::span<const BlockCopy> copies) = 0;
 
   // Computes a step. Writes K/V of every row to the cache, except those of candidates. After it
   // come Similarities and CommitCandidates if there are candidate segments, then Logits for
-  // batch.logit_rows.
+  // batch.logit_rows, then KeepDrafts if there are drafts.
   virtual absl::Status Execute(const RaggedBatch& batch) = 0;
 
   // Sets `out`, which has query_count entries: for each row of a candidate segment of the last
@@ -138,6 +163,11 @@ class Backend {
   // logit row is that row. There is one choice for each candidate segment of the last batch, in
   // ascending order. Every rank makes the same call.
   virtual absl::Status CommitCandidates(std::span<const CandidateChoice> choices) = 0;
+
+  // Of models with recurrent layers: the sequences of the last batch continue after these drafts.
+  // A segment with drafts that is not named keeps none. K and V need nothing: the rows of wrong
+  // drafts are written again. Every rank makes the same call.
+  virtual absl::Status KeepDrafts(std::span<const DraftsKept>) { return absl::OkStatus(); }
 
   // float32 [count, vocabulary] in host memory for logit_rows[first, first + count), with the
   // shares of all ranks. count <= max_logit_rows. Valid until the next call of any kind. The caller

@@ -2,24 +2,11 @@
 
 #include <algorithm>
 #include <string>
-#include <variant>
 
 #include "common/status.h"
 
 namespace penstock::shard {
 namespace {
-
-// The widest window of all layers; 0 = all positions.
-std::uint32_t WidestWindow(const Program& program) {
-  std::uint32_t widest = 0;
-  for (const Op& op : program.body) {
-    const auto* attention = std::get_if<AttentionOp>(&op);
-    if (attention == nullptr) continue;
-    if (attention->window == 0) return 0;
-    widest = std::max(widest, attention->window);
-  }
-  return widest;
-}
 
 // A candidate that is not chosen would stay in the state, and padded rows have none.
 absl::Status CheckState(const RaggedSegment& segment, const BackendLimits& limits,
@@ -29,12 +16,39 @@ absl::Status CheckState(const RaggedSegment& segment, const BackendLimits& limit
     return BadValue("segment.state", std::to_string(segment.state.value()),
                     "below " + std::to_string(limits.max_sequences));
   }
+  if (segment.drafts >= segment.query_count) {
+    return BadValue("segment.drafts", std::to_string(segment.drafts),
+                    "below the rows of the segment, " + std::to_string(segment.query_count));
+  }
   if (!segment.candidates && !segment.row.has_value()) return absl::OkStatus();
   return BadValue("segment.candidates or segment.row", "set", "not set: the model has states");
 }
 
+// The entries that the layers of a group read.
+absl::Status CheckTable(const RaggedSegment& segment, std::uint64_t end, std::uint32_t group,
+                        const Program& program, const CacheBlocks& cache) {
+  const std::span<const BlockId> table = segment.Table(group);
+  const std::string field = group == 0 ? "segment.blocks" : "segment.window_blocks";
+  const std::uint64_t needed = (end + cache.block_size - 1) / cache.block_size;
+  if (table.size() < needed) {
+    return BadValue(field, std::to_string(table.size()) + " entries",
+                    "at least " + std::to_string(needed));
+  }
+  // Similarities reads the whole context of candidates, in group 0.
+  const bool all = segment.candidates && group == 0;
+  const std::uint64_t first =
+      all ? 0 : FirstVisible(group == 0 ? 0 : program.kv_window, segment.context_length);
+  for (std::uint64_t i = first / cache.block_size; i < needed; ++i) {
+    if (table[i].value() >= cache.blocks[group]) {
+      return BadValue(field + "[" + std::to_string(i) + "]", std::to_string(table[i].value()),
+                      "below the cache's " + std::to_string(cache.blocks[group]));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckSegment(const RaggedSegment& segment, std::uint32_t expected_start,
-                          const BackendLimits& limits, const Program& program, std::uint32_t window,
+                          const BackendLimits& limits, const Program& program,
                           const CacheBlocks& cache) {
   if (segment.query_start != expected_start || segment.query_count == 0) {
     return BadValue("segment.query_start", std::to_string(segment.query_start),
@@ -48,22 +62,18 @@ absl::Status CheckSegment(const RaggedSegment& segment, std::uint32_t expected_s
                     "at most " + std::to_string(limits.max_sequence_length));
   }
   if (segment.row.has_value()) return absl::OkStatus();  // the backend knows its width
-  const std::uint64_t needed = (end + cache.block_size - 1) / cache.block_size;
-  if (segment.blocks.size() < needed) {
-    return BadValue("segment.blocks", std::to_string(segment.blocks.size()) + " entries",
-                    "at least " + std::to_string(needed));
-  }
-  // Similarities reads the whole context of candidates.
-  const bool all = window == 0 || segment.context_length < window || segment.candidates;
-  const std::uint64_t first_visible = all ? 0 : segment.context_length - window + 1;
-  for (std::uint64_t i = first_visible / cache.block_size; i < needed; ++i) {
-    if (segment.blocks[i].value() >= cache.blocks) {
-      return BadValue("segment.blocks[" + std::to_string(i) + "]",
-                      std::to_string(segment.blocks[i].value()),
-                      "below the cache's " + std::to_string(cache.blocks));
-    }
+  for (std::uint32_t group = 0; group < program.KvGroups(); ++group) {
+    PENSTOCK_RETURN_IF_ERROR(CheckTable(segment, end, group, program, cache));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckDrafts(const RaggedBatch& batch, const BackendLimits& limits) {
+  std::uint64_t drafts = 0;
+  for (const RaggedSegment& segment : batch.segments) drafts += segment.drafts;
+  if (drafts <= limits.max_draft_rows) return absl::OkStatus();
+  return BadValue("draft rows", std::to_string(drafts),
+                  "at most " + std::to_string(limits.max_draft_rows));
 }
 
 // Each candidate segment has one logit row, its first. All together have at most
@@ -89,14 +99,24 @@ absl::Status CheckCandidates(const RaggedBatch& batch, const BackendLimits& limi
 
 }  // namespace
 
-absl::Status CheckCopies(std::span<const BlockCopy> copies, std::uint32_t blocks) {
+absl::Status CheckCopies(std::span<const BlockCopy> copies, std::uint32_t groups,
+                         const KvBlocks& blocks) {
   for (const BlockCopy& copy : copies) {
+    if (copy.kv_group >= groups) {
+      return BadValue("block copy.kv_group", std::to_string(copy.kv_group),
+                      "below the model's " + std::to_string(groups));
+    }
     const std::uint32_t largest = std::max(copy.src.value(), copy.dst.value());
-    if (largest < blocks) continue;
+    if (largest < blocks[copy.kv_group]) continue;
     return BadValue("block copy", std::to_string(largest),
-                    "below the cache's " + std::to_string(blocks));
+                    "below the cache's " + std::to_string(blocks[copy.kv_group]));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckCells(std::uint32_t cells, const Program& program) {
+  if (cells == 0 || program.KvGroups() == 1) return absl::OkStatus();
+  return BadValue("cells", std::to_string(cells), "0 for a program with two KV groups");
 }
 
 absl::Status CheckCommunicator(const Program& program, const Communicator* communicator) {
@@ -125,6 +145,12 @@ absl::Status NotAllCandidates(std::size_t choices, std::size_t segments) {
                              " candidate segments");
 }
 
+absl::Status NotDrafts(const DraftsKept& kept) {
+  return absl::InternalError("segment " + std::to_string(kept.segment) +
+                             " of the last batch has fewer than " + std::to_string(kept.rows) +
+                             " drafts");
+}
+
 absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
                         const Program& program, const CacheBlocks& cache) {
   if (batch.tokens.empty() || batch.tokens.size() > limits.max_step_tokens) {
@@ -137,10 +163,9 @@ absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
                       "from 0 to " + std::to_string(program.vocabulary - 1));
     }
   }
-  const std::uint32_t window = WidestWindow(program);
   std::uint32_t rows = 0;
   for (const RaggedSegment& segment : batch.segments) {
-    PENSTOCK_RETURN_IF_ERROR(CheckSegment(segment, rows, limits, program, window, cache));
+    PENSTOCK_RETURN_IF_ERROR(CheckSegment(segment, rows, limits, program, cache));
     rows += segment.query_count;
   }
   if (rows != batch.tokens.size()) {
@@ -154,6 +179,7 @@ absl::Status CheckBatch(const RaggedBatch& batch, const BackendLimits& limits,
     }
     before = row;
   }
+  if (!program.states.empty()) PENSTOCK_RETURN_IF_ERROR(CheckDrafts(batch, limits));
   return CheckCandidates(batch, limits);
 }
 

@@ -13,7 +13,12 @@ class DeviceSampler;
 class GrammarCache;
 
 struct ExecutorOptions {
+  // Block tables of a sequence.
+  std::uint32_t Tables() const { return window_tables ? kv_groups : 1; }
+
   std::uint32_t slots = 0;
+  std::uint32_t kv_groups = 1;  // of the model
+  bool window_tables = false;   // as in v1::Limits
   std::uint32_t vocabulary = 0;
   std::vector<TokenId> eos_token_ids;
   std::uint32_t max_logit_rows = 64;  // rows of one Backend::Logits call

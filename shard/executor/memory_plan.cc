@@ -3,23 +3,38 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "shard/cache/padded/pool_split.h"
 
 namespace penstock::shard {
 namespace {
 
-// " (45.0 KiB per token, 2.3 KiB of it hidden states; 75.0 MiB of states per sequence)".
+// " (45.0 KiB per token, 2.3 KiB of it hidden states; layers with a window of 1024: 9.0 KiB per
+// token, at most 14.2 MiB per sequence; 75.0 MiB of states per sequence)".
 std::string PerToken(const MemoryNeeds& needs) {
-  if (needs.kv_bytes_per_token == 0) return "";
-  const std::string hidden =
-      needs.hidden_bytes_per_token == 0
-          ? ""
-          : ", " + HumanBytes(needs.hidden_bytes_per_token) + " of it hidden states";
-  const std::string states = needs.state_bytes == 0
-                                 ? ""
-                                 : "; " + HumanBytes(needs.state_bytes) + " of states per sequence";
-  return " (" + HumanBytes(needs.kv_bytes_per_token) + " per token" + hidden + states + ")";
+  std::string text = HumanBytes(needs.kv_bytes_per_token) + " per token";
+  const auto part = [&text](std::uint64_t bytes, const char* what) {
+    if (bytes > 0) text += ", " + HumanBytes(bytes) + " of it " + what;
+  };
+  part(needs.hidden_bytes_per_token, "hidden states");
+  part(needs.latent_bytes_per_token, "latents and RoPE keys");
+  if (needs.kv_bytes_per_token == 0) text.clear();
+  const auto more = [&text](const std::string& next) { text += (text.empty() ? "" : "; ") + next; };
+  if (needs.window > 0) {
+    more("layers with a window of " + std::to_string(needs.window) + ": " +
+         HumanBytes(needs.window_bytes_per_token) + " per token, at most " +
+         HumanBytes(needs.window_bytes) + " per sequence");
+  }
+  if (needs.state_bytes > 0) more(HumanBytes(needs.state_bytes) + " of states per sequence");
+  return text.empty() ? "" : " (" + text + ")";
+}
+
+// "64 sequences and 15 drafts".
+std::string StateOwners(const StatePlan& states) {
+  const std::string drafts =
+      states.drafts == 0 ? "" : " and " + std::to_string(states.drafts) + " drafts";
+  return std::to_string(states.sequences) + " sequences" + drafts;
 }
 
 }  // namespace
@@ -91,28 +106,64 @@ absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::ui
               : "free memory, or take --quantize int8 or a smaller model"));
 }
 
+// Two plans are in flight while blocks before the window of a third are freed.
+std::uint32_t MostWindowBlocks(const PagedLayout& layout, std::uint32_t window,
+                               const v1::Limits& limits) {
+  const std::uint64_t step =
+      std::max<std::uint64_t>(limits.max_step_tokens(), kMaxStepsBegun * limits.max_decode_rows());
+  const std::uint64_t tokens = std::min<std::uint64_t>(window + step, limits.max_sequence_length());
+  const std::uint32_t most = layout.BlocksFor(limits.max_sequence_length());
+  // The window begins anywhere in a block.
+  return std::min(most, layout.BlocksFor(static_cast<std::uint32_t>(tokens)) + 1);
+}
+
+KvBlocks CachePlan::Wanted(const v1::Limits& limits) const {
+  const std::uint64_t each = layout_.BlocksFor(limits.max_sequence_length());
+  const std::uint64_t windows = window_ == 0 ? each : MostWindowBlocks(layout_, window_, limits);
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max() - 1;
+  const auto all = [&](std::uint64_t blocks) {
+    return static_cast<std::uint32_t>(std::min(kMost, blocks * limits.max_sequences()));
+  };
+  return {all(each), all(windows)};
+}
+
+KvBlocks CachePlan::FitBlocks(std::uint64_t bytes, const v1::Limits& limits) const {
+  if (layout_.GroupCount() == 1 || window_ == 0) return layout_.BlocksIn(bytes);
+  const KvBlocks wanted = Wanted(limits);
+  const std::uint64_t first = layout_.GroupBytesPerBlock(0);
+  const std::uint64_t second = layout_.GroupBytesPerBlock(1);
+  const auto fit = [](std::uint64_t memory, std::uint64_t block, std::uint32_t most) {
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, memory / block));
+  };
+  // Blocks of group 0 without memory only number the texts.
+  if (first == 0) return {wanted[0], fit(bytes, second, wanted[0])};
+  const std::uint32_t both = layout_.BlocksIn(bytes);
+  if (both <= wanted[1]) return both;
+  constexpr std::uint32_t kMost = std::numeric_limits<std::uint32_t>::max() - 1;
+  return {fit(bytes - second * wanted[1], first, kMost), wanted[1]};
+}
+
 std::uint64_t CachePlan::WantedBytes(const v1::Limits& limits) const {
+  if (!padded_) return layout_.Bytes(Wanted(limits)) + states_.Bytes();
   const std::uint64_t blocks =
       std::uint64_t{limits.max_sequences()} * layout_.BlocksFor(limits.max_sequence_length());
-  if (!padded_) return blocks * layout_.BytesPerBlock() + states_.Bytes();
   // A padded KV row for each sequence, and a third of that in blocks: SplitPool gives blocks a
   // quarter of the whole.
   return CellBytes(layout_, *padded_, blocks * layout_.block_size) * 4 / 3;
 }
 
 absl::StatusOr<PoolSize> CachePlan::Fit(std::uint64_t bytes, const v1::Limits& limits) const {
-  const std::uint64_t block_bytes = bytes - std::min(bytes, states_.Bytes());
-  PoolSize pool{layout_.BlocksIn(block_bytes), 0};
+  PoolSize pool{FitBlocks(bytes - std::min(bytes, states_.Bytes()), limits), 0};
   if (padded_) {
     const PoolSplit split = SplitPool(layout_, *padded_, bytes, limits.max_sequence_length());
     pool = {split.blocks, split.cells};
   }
-  if (pool.blocks > 0) return pool;
+  const bool fits = pool.blocks[0] > 0 && (layout_.GroupCount() == 1 || pool.blocks[1] > 0);
+  if (fits) return pool;
   const std::string states = states_.bytes == 0
                                  ? ""
                                  : ", and " + HumanBytes(states_.Bytes()) + " for the states of " +
-                                       std::to_string(states_.sequences) +
-                                       " sequences (--max-batch-size bounds them)";
+                                       StateOwners(states_) + " (--max-batch-size bounds them)";
   return absl::ResourceExhaustedError("--kv-cache-memory: " + HumanBytes(bytes) +
                                       " for a rank; must be at least one block of " +
                                       HumanBytes(layout_.BytesPerBlock()) + states);
@@ -120,7 +171,12 @@ absl::StatusOr<PoolSize> CachePlan::Fit(std::uint64_t bytes, const v1::Limits& l
 
 std::uint32_t CachePlan::LongestSequence(const PoolSize& pool, const v1::Limits& limits) const {
   if (padded_) return limits.max_sequence_length();
-  const std::uint64_t tokens = std::uint64_t{pool.blocks} * layout_.block_size;
+  std::uint64_t blocks = pool.blocks[0];
+  const bool windows = layout_.GroupCount() > 1 && window_ > 0;
+  if (windows && pool.blocks[1] < MostWindowBlocks(layout_, window_, limits)) {
+    blocks = std::min<std::uint64_t>(blocks, pool.blocks[1]);
+  }
+  const std::uint64_t tokens = blocks * layout_.block_size;
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(limits.max_sequence_length(), tokens));
 }
 
@@ -130,14 +186,17 @@ std::uint64_t CachePlan::Bytes(const PoolSize& pool) const {
 }
 
 std::string CachePlan::Describe(const PoolSize& pool) const {
-  std::string text =
-      std::to_string(pool.blocks) + " blocks of " + std::to_string(layout_.block_size) + " tokens";
+  std::string text = std::to_string(pool.blocks[0]) + " blocks of " +
+                     std::to_string(layout_.block_size) + " tokens";
+  if (layout_.GroupCount() > 1) {
+    text += ", " + std::to_string(pool.blocks[1]) + " for layers with a window";
+  }
   if (padded_) {
     text += " for prompts and " + std::to_string(pool.cells) + " cells for rows (" +
             HumanBytes(CellBytes(layout_, *padded_, pool.cells)) + ")";
   }
   if (states_.bytes > 0) {
-    text += ", " + std::to_string(states_.sequences) + " states of " + HumanBytes(states_.bytes);
+    text += ", states of " + StateOwners(states_) + " of " + HumanBytes(states_.bytes) + " each";
   }
   return text + ", " + HumanBytes(Bytes(pool));
 }

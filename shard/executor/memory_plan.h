@@ -31,9 +31,13 @@ struct MemoryNeeds {
   std::uint64_t scratch_bytes = 0;
   std::uint32_t scratch_step_tokens = 0;  // the step size of scratch_bytes
   KvMemory kv;
-  std::uint64_t kv_bytes_per_token = 0;
+  std::uint64_t kv_bytes_per_token = 0;      // of KV group 0
   std::uint64_t hidden_bytes_per_token = 0;  // part of it: hidden states
-  std::uint64_t state_bytes = 0;             // of the recurrent layers of one sequence
+  std::uint64_t latent_bytes_per_token = 0;  // part of it: latents and RoPE keys
+  std::uint32_t window = 0;                  // of KV group 1; 0: there is none
+  std::uint64_t window_bytes_per_token = 0;
+  std::uint64_t window_bytes = 0;  // of group 1 that one sequence holds, at most
+  std::uint64_t state_bytes = 0;   // of the recurrent layers of one sequence
 };
 
 // Bytes of the buffers of a Program for steps of `step_tokens` rows. At most `logit_rows` of them
@@ -54,18 +58,28 @@ absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::ui
 // "1.2 GiB".
 std::string HumanBytes(std::uint64_t bytes);
 
-// The states of recurrent layers that a rank keeps: one for each sequence.
+// The states of recurrent layers that a rank keeps: one for each sequence and each draft of a step.
 struct StatePlan {
-  std::uint64_t bytes = 0;  // of one sequence; 0: the model has no recurrent layers
+  std::uint64_t bytes = 0;  // of one state; 0: the model has no recurrent layers
   std::uint32_t sequences = 0;
-  std::uint64_t Bytes() const { return bytes * sequences; }
+  std::uint32_t drafts = 0;
+  std::uint64_t Bytes() const { return bytes * (std::uint64_t{sequences} + drafts); }
 };
 
+// The most blocks of KV group 1 that one sequence holds at once.
+std::uint32_t MostWindowBlocks(const PagedLayout& layout, std::uint32_t window,
+                               const v1::Limits& limits);
+
 // How much cache a rank allocates: blocks, with the padded layout also padded KV rows, and states.
+//
+// KV group 1 gets the blocks that the windows of all sequences need, but no more than group 0 gets.
+// If the driver has no block table for it, it gets as many.
 class CachePlan {
  public:
-  explicit CachePlan(const PagedLayout& layout, const StatePlan& states = {})
-      : layout_(layout), states_(states) {}
+  // `window`: that of KV group 1 if the driver has a block table for it; else 0.
+  explicit CachePlan(const PagedLayout& layout, const StatePlan& states = {},
+                     std::uint32_t window = 0)
+      : layout_(layout), states_(states), window_(window) {}
   CachePlan(const PagedLayout& layout, const RowLimits& padded)
       : layout_(layout), padded_(padded) {}
 
@@ -84,9 +98,14 @@ class CachePlan {
   std::string Describe(const PoolSize& pool) const;
 
  private:
+  // Blocks that all sequences need.
+  KvBlocks Wanted(const v1::Limits& limits) const;
+  KvBlocks FitBlocks(std::uint64_t bytes, const v1::Limits& limits) const;
+
   const PagedLayout layout_;
   const std::optional<RowLimits> padded_;
   const StatePlan states_;
+  const std::uint32_t window_ = 0;
 };
 
 }  // namespace penstock::shard

@@ -16,7 +16,7 @@ ModelExecutor::ModelExecutor(ExecutorOptions options, Backend& backend, Communic
       backend_(backend),
       communicator_(communicator),
       device_communicator_(device_communicator),
-      slots_(options_.slots, 1),
+      slots_(options_.slots, options_.Tables()),
       grammars_(options_, communicator.rank() == 0),
       sampling_(options_, slots_, grammars_),
       search_(options_, backend, communicator, slots_, sampling_),
@@ -54,7 +54,7 @@ absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
     PENSTOCK_RETURN_IF_ERROR(search_.CommitWinners(batch_, result));
   }
   PENSTOCK_RETURN_IF_ERROR(selector_.Run(batch_, result));
-  FinishDrafts(result);
+  PENSTOCK_RETURN_IF_ERROR(FinishDrafts(result));
   padded_rows_.CountFilled(plan, slots_, result.cells);
   if (computes) {
     result.timings.forward = computed - begin + selector_.logits_time();
@@ -70,7 +70,13 @@ absl::Status ModelExecutor::ApplyControl(const StepPlan& plan) {
   for (const SequenceStart& start : plan.starts) sampling_.Start(slots_.at(start.slot));
   std::vector<BlockCopy> copies;
   for (const BlockOp& op : plan.block_ops) {
-    if (op.kind == BlockOp::Kind::kCopy) copies.push_back({op.src, op.dst});
+    if (op.kind != BlockOp::Kind::kCopy) continue;
+    // One table serves all groups.
+    const bool alone = options_.Tables() == 1;
+    const std::uint32_t end = alone ? options_.kv_groups : op.kv_group + 1;
+    for (std::uint32_t group = alone ? 0 : op.kv_group; group < end; ++group) {
+      copies.push_back({op.src, op.dst, group});
+    }
   }
   return copies.empty() ? absl::OkStatus() : backend_.CopyBlocks(copies);
 }
@@ -99,14 +105,19 @@ void ModelExecutor::AddSequences(StepResult& result) {
   }
 }
 
-void ModelExecutor::FinishDrafts(StepResult& result) {
-  for (SequenceResult& one : result.sequences) {
+absl::Status ModelExecutor::FinishDrafts(StepResult& result) {
+  kept_.clear();
+  for (std::size_t i = 0; i < batch_.work().size(); ++i) {
+    const StepWork& work = batch_.work()[i];
+    SequenceResult& one = result.sequences[i];
     RankSequence& sequence = slots_.at(one.slot);
-    const auto drafted = static_cast<std::uint32_t>(sequence.drafts.size());
-    sequence.pace.Learn(drafted, sequence.committed - one.committed_length);
-    result.drafted += drafted;
+    const std::uint32_t right = sequence.committed - one.committed_length;
+    sequence.pace.Learn(work.drafts, right);
+    if (work.drafts > 0) kept_.push_back({work.ragged, right});
+    result.drafted += work.drafts;
     one.committed_length = sequence.committed;
   }
+  return kept_.empty() ? absl::OkStatus() : backend_.KeepDrafts(kept_);
 }
 
 void ModelExecutor::Abort() {

@@ -13,6 +13,7 @@
 #include <absl/status/statusor.h>
 
 #include <functional>
+#include <vector>
 
 #include "common/plan/step_plan.h"
 #include "common/plan/step_result.h"
@@ -56,7 +57,7 @@ class ModelExecutor {
   absl::Status ApplyControl(const StepPlan& plan);
   void Draft(const StepPlan& plan);
   void AddSequences(StepResult& result);
-  void FinishDrafts(StepResult& result);
+  absl::Status FinishDrafts(StepResult& result);
   void Abort();
 
   const ExecutorOptions options_;
@@ -71,6 +72,7 @@ class ModelExecutor {
   StepsInFlight in_flight_;
   PaddedRows padded_rows_;
   StepBatch batch_;
+  std::vector<DraftsKept> kept_;  // of the current step
   bool control_applied_ = false;  // of the next plan, by a Begin that returned false
 };
 

@@ -12,6 +12,7 @@
 #include "shard/executor/warmup_sweep.h"
 #include "shard/executor/warmup_table.h"
 #include "shard/model/features.h"
+#include "shard/model/kv_groups.h"
 #include "shard/parallel/local_communicator.h"
 #include "shard/parallel/shm_communicator.h"
 
@@ -46,6 +47,38 @@ v1::LoadProgress Stage(std::string_view stage, std::uint64_t done, std::uint64_t
   return report;
 }
 
+void AddCacheNeeds(const Program& program, const PagedLayout& layout, std::uint32_t step_tokens,
+                   std::uint32_t longest, MemoryNeeds& needs) {
+  needs.kv_bytes_per_token = layout.GroupBytesPerToken(0);
+  needs.hidden_bytes_per_token = layout.HiddenBytesPerToken();
+  for (const CacheShape& cache : layout.caches) {
+    if (cache.values_in_keys) needs.latent_bytes_per_token += layout.CacheBytesPerToken(cache);
+  }
+  needs.state_bytes = program.StateBytes();
+  if (program.KvGroups() == 1) return;
+  v1::Limits limits;
+  limits.set_max_step_tokens(step_tokens);
+  limits.set_max_decode_rows(1);
+  limits.set_max_sequence_length(longest);
+  needs.window = program.kv_window;
+  needs.window_bytes_per_token = layout.GroupBytesPerToken(1);
+  needs.window_bytes =
+      MostWindowBlocks(layout, program.kv_window, limits) * layout.GroupBytesPerBlock(1);
+}
+
+void AddCacheFacts(const Program& program, const PagedLayout& layout, v1::DescribeResponse& facts) {
+  for (std::uint32_t i = 0; i < program.KvGroups(); ++i) {
+    v1::KvGroup& group = *facts.add_kv_groups();
+    group.set_bytes_per_token(layout.GroupBytesPerToken(i));
+    const auto layers = std::count_if(layout.caches.begin(), layout.caches.end(),
+                                      [i](const CacheShape& cache) { return cache.kv_group == i; });
+    group.set_layers(static_cast<std::uint32_t>(layers));
+    group.set_window(i == 0 ? 0 : program.kv_window);
+  }
+  facts.set_state_layers(static_cast<std::uint32_t>(program.states.size()));
+  facts.set_state_bytes(program.StateBytes());
+}
+
 }  // namespace
 
 ModelRank::ModelRank(ModelRankOptions options) : options_(std::move(options)) {}
@@ -73,10 +106,10 @@ v1::DescribeResponse ModelRank::Facts() const {
   facts.mutable_eos_token_ids()->Add(spec.eos_token_ids.begin(), spec.eos_token_ids.end());
   facts.set_bos_token_id(std::max<TokenId>(-1, spec.bos_token_id));
   facts.set_max_position(spec.max_position);
-  v1::KvGroup& group = *facts.add_kv_groups();
-  group.set_bytes_per_token(Layout().BytesPerToken());
-  group.set_layers(static_cast<std::uint32_t>(model_->program.caches.size()));
-  group.set_window(model_->KvWindow());
+  const Program::Lengths lengths = model_->program.TextLengths();
+  facts.set_length_rule(static_cast<v1::LengthRule>(lengths.rule));
+  facts.set_original_length(lengths.original);
+  AddCacheFacts(model_->program, Layout(), facts);
   facts.set_backend(backend_->Name());
   for (const char* name : {"sampling", "penalties", "logprobs", "prompt_logprobs", "copy"}) {
     facts.add_capabilities(name);
@@ -101,6 +134,7 @@ absl::Status ModelRank::Load(const LoadCallback& progress) {
   PENSTOCK_ASSIGN_OR_RETURN(Model model, Model::Open(options_.model));
   model_.emplace(std::move(model));
   PENSTOCK_RETURN_IF_ERROR(CheckOptions());
+  if (options_.padded) JoinKvGroups(model_->program);  // a padded KV row holds every position
   log::Info("computes in " + std::string(DTypeName(model_->dtype)) + " (" + Stored(*model_) + ")" +
             (model_->quantization == Quantization::kInt8 ? ", weights quantised to int8" : "") +
             (model_->kv_type != KvType::kAuto
@@ -139,14 +173,22 @@ absl::Status ModelRank::CheckOptions() const {
 PagedLayout ModelRank::Layout() const {
   PagedLayout layout{model_->program.caches, options_.block_size, model_->dtype};
   layout.kv_type = model_->kv_type;
-  if (options_.contrastive_search) layout.hidden = model_->spec.hidden;
+  if (options_.contrastive_search) layout.hidden = model_->program.Width(Buffer::kSelected);
   return layout;
 }
 
 CachePlan ModelRank::Cache() const {
   const std::uint32_t sequences = setup_.limits().max_sequences();
   if (options_.padded) return {Layout(), RowLimits{backend_->row_store(), sequences}};
-  return CachePlan(Layout(), StatePlan{model_->program.StateBytes(), sequences});
+  return CachePlan(Layout(), StatePlan{model_->program.StateBytes(), sequences, DraftRows()},
+                   setup_.limits().window_tables() ? model_->program.kv_window : 0);
+}
+
+std::uint32_t ModelRank::DraftRows() const {
+  const v1::Limits& limits = setup_.limits();
+  if (limits.max_decode_rows() <= 1) return 0;
+  const std::uint64_t most = std::uint64_t{limits.max_sequences()} * (limits.max_decode_rows() - 1);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, kVerifiedRows - 1));
 }
 
 std::uint32_t ModelRank::CandidateRows() const {
@@ -189,12 +231,10 @@ MemoryNeeds ModelRank::Needs(std::uint32_t step_tokens, const DeviceMemory& memo
   needs.scratch_bytes = ScratchBytes(model_->program, step_tokens, kMaxLogitRows, element);
   needs.scratch_step_tokens = step_tokens;
   needs.kv = options_.kv;
-  needs.kv_bytes_per_token = Layout().BytesPerToken();
-  needs.hidden_bytes_per_token = Layout().HiddenBytesPerToken();
-  needs.state_bytes = model_->program.StateBytes();
+  AddCacheNeeds(model_->program, Layout(), step_tokens, model_->spec.max_position, needs);
   // Each candidate has K and V of its own position, in bfloat16, until one is chosen.
   const std::uint64_t candidates = std::uint64_t{CandidateRows()} * 4 / DTypeBytes(model_->dtype);
-  needs.scratch_bytes += candidates * needs.kv_bytes_per_token;
+  needs.scratch_bytes += candidates * Layout().BytesPerToken();
   return needs;
 }
 
@@ -228,6 +268,7 @@ absl::Status ModelRank::Configure(const v1::ConfigureRequest& setup) {
   limits.max_logit_rows = kMaxLogitRows;
   limits.max_candidate_rows = CandidateRows();
   limits.max_sequences = setup.limits().max_sequences();
+  limits.max_draft_rows = DraftRows();
   return backend_->Prepare(limits, communicator_.get());
 }
 
@@ -266,7 +307,8 @@ absl::StatusOr<v1::WarmupResponse> ModelRank::Warmup() {
   shape.max_logit_rows = kMaxLogitRows;
   shape.max_candidates = setup_.limits().max_candidates();
   shape.max_candidate_rows = CandidateRows();
-  shape.pool_tokens = std::uint64_t{expected.blocks} * options_.block_size;
+  shape.pool_tokens = std::uint64_t{expected.blocks[0]} * options_.block_size;
+  if (model_->program.KvGroups() > 1) shape.window_blocks = expected.blocks[1];
   shape.cells = expected.cells;
   shape.states = !model_->program.states.empty();
   WarmupControl control;
@@ -304,7 +346,9 @@ absl::StatusOr<v1::WarmupResponse> ModelRank::Warmup() {
   // Frees the small cache. The free memory now tells how large the real cache can be.
   PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(0));
   PENSTOCK_ASSIGN_OR_RETURN(const PoolSize fits, CountPool());
-  report.set_blocks(fits.blocks);
+  for (std::uint32_t group = 0; group < model_->program.KvGroups(); ++group) {
+    report.add_blocks(fits.blocks[group]);
+  }
   report.set_cells(fits.cells);
   return report;
 }
@@ -352,6 +396,8 @@ absl::StatusOr<std::uint64_t> ModelRank::Commit(const PoolSize& pool) {
                                                  : backend_->AllocateServingCache(pool.blocks));
   ExecutorOptions options;
   options.slots = setup_.limits().max_sequences();
+  options.kv_groups = model_->program.KvGroups();
+  options.window_tables = setup_.limits().window_tables();
   options.vocabulary = model_->spec.vocabulary;
   options.eos_token_ids = model_->spec.eos_token_ids;
   options.max_logit_rows = kMaxLogitRows;

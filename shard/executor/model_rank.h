@@ -83,8 +83,9 @@ class ModelRank final : public RankEngine {
   MemoryNeeds Needs(std::uint32_t step_tokens, const DeviceMemory& memory) const;
   PagedLayout Layout() const;
   CachePlan Cache() const;
-  // Candidate rows of one step.
+  // Candidate rows of one step, and draft rows.
   std::uint32_t CandidateRows() const;
+  std::uint32_t DraftRows() const;
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
 
   const ModelRankOptions options_;

@@ -63,8 +63,12 @@ void StepBatch::Add(const Segment& segment, const RankSequence& sequence) {
   ragged.query_count = work.rows;
   ragged.context_length = first;
   ragged.blocks = sequence.tables.front();
+  if (sequence.tables.size() > 1) ragged.window_blocks = sequence.tables[1];
   ragged.candidates = work.candidates;
   ragged.state = segment.slot;
+  ragged.text_length = sequence.start.prompt_length + (wanted > 0 ? 1 : 0);
+  ragged.prompt_length = sequence.OriginalPromptLength();
+  ragged.drafts = work.drafts;
   if (sequence.padded) ragged.row = segment.slot;
   segments_.push_back(ragged);
   AddTokens(work, sequence);

@@ -34,11 +34,17 @@ class Warmup {
         (shape.max_sequence_length + shape.block_size - 1) / shape.block_size;
     table_.reserve(blocks);
     for (std::uint32_t i = 0; i < blocks; ++i) table_.push_back(BlockId(i));
+    if (shape.window_blocks == 0) return;
+    for (std::uint32_t i = 0; i < blocks; ++i) {
+      window_table_.push_back(BlockId(i % shape.window_blocks));
+    }
   }
 
   absl::Status AllocateCache() {
     PENSTOCK_RETURN_IF_ERROR(backend_.SetCells(CellsOf(shape_), MostRows(shape_)));
-    return backend_.AllocateCache(static_cast<std::uint32_t>(table_.size()));
+    const auto blocks = static_cast<std::uint32_t>(table_.size());
+    const std::uint32_t most = shape_.window_blocks > 0 ? shape_.window_blocks : blocks;
+    return backend_.AllocateCache(KvBlocks(blocks, std::min(blocks, most)));
   }
 
   // `candidates`: each decode computes that many rows for one position.
@@ -55,6 +61,7 @@ class Warmup {
       segment.query_count = count;
       segment.context_length = context;
       segment.blocks = table_;
+      segment.window_blocks = window_table_;
       segment.state = SlotId(static_cast<std::uint32_t>(segments.size()) - 1);
       rows += count;
       return segment;
@@ -109,6 +116,7 @@ class Warmup {
   Backend& backend_;
   const WarmupControl& control_;
   std::vector<BlockId> table_;
+  std::vector<BlockId> window_table_;  // of KV group 1; empty: as table_
 };
 
 // One step and its time in every round that ran it.

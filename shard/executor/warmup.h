@@ -36,6 +36,7 @@ struct WarmupShape {
   std::uint32_t max_candidates = 0;      // of one sequence; 0 = no contrastive search
   std::uint32_t max_candidate_rows = 0;  // of all sequences of a step
   std::uint64_t pool_tokens = 0;         // most tokens in the cache
+  std::uint32_t window_blocks = 0;       // of KV group 1, at most; 0: as many as of group 0
   std::uint32_t cells = 0;               // positions of all padded KV rows; 0: paged layout
   bool states = false;                   // the model has recurrent layers
 };

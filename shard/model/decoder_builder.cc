@@ -5,12 +5,15 @@
 #include <utility>
 #include <variant>
 
+#include "shard/model/kv_groups.h"
+
 namespace penstock::shard {
 
 BuiltProgram BuildProgram(const ModelSpec& spec, const RankShare& part, const HasTensor& has,
                           const AcceptTarget& accept) {
   DecoderBuilder builder(spec, part, has, accept);
   spec.build(builder);
+  AssignKvGroups(builder.built_.program, spec.max_position);
   return std::move(builder.built_);
 }
 
@@ -71,15 +74,20 @@ bool DecoderBuilder::HasBias(const std::string& name) const {
 // ---- the decoder's ends ----
 
 void DecoderBuilder::Embedding(const std::string& table, const std::string& head, float scale) {
+  Embed(table, head, Buffer::kHidden, scale);
+}
+
+void DecoderBuilder::Embed(const std::string& table, const std::string& head, Buffer out,
+                           float scale) {
   std::string tensor = prefix_ + table;
   // A head in the file counts, also where config.json says that it is the embedding. Some files
   // hold the shared matrix under the head's name alone.
   tied_ = spec_.tied_head.value_or(true) && !(has_(head) && has_(tensor));
   if (tied_ && !has_(tensor) && has_(head)) tensor = head;
   head_tensor_ = head;
-  embedding_ = VocabularyMatrix("embedding", tensor, spec_.hidden);
-  Add(EmbedOp{.out = Buffer::kHidden, .table = embedding_, .scale = scale});
-  AllReduce(Buffer::kHidden);
+  embedding_ = VocabularyMatrix("embedding", tensor, built_.program.Width(out));
+  Add(EmbedOp{.out = out, .table = embedding_, .scale = scale});
+  AllReduce(out);
 }
 
 void DecoderBuilder::LearnedPositions(const std::string& table, std::uint32_t offset) {
@@ -95,7 +103,9 @@ void DecoderBuilder::Head(float scale, float softcap) {
   Add(LinearOp{
       .in = Buffer::kSelected,
       .out = Buffer::kLogits,
-      .weight = tied_ ? embedding_ : VocabularyMatrix("head", head_tensor_, spec_.hidden)});
+      .weight = tied_ ? embedding_
+                      : VocabularyMatrix("head", head_tensor_,
+                                         built_.program.Width(Buffer::kSelected))});
   if (scale != 1.0f || softcap != 0.0f) Add(ScaleLogitsOp{Buffer::kLogits, scale, softcap});
   if (part_.world > 1) Add(AllGatherOp{Buffer::kLogits});
 }

@@ -84,7 +84,7 @@ class DecoderBuilder {
 
   // Looks up the tokens. `table` is a whole name after the prefix, `head` a whole name. The two are
   // one matrix if the checkpoint has no `head` and config.json does not forbid it. The rows are
-  // multiplied by `scale`.
+  // multiplied by `scale`. projected_words.h has embeddings of another width.
   void Embedding(const std::string& table, const std::string& head, float scale = 1.0f);
   // Adds row position + offset of a table with spec.max_position + offset rows.
   void LearnedPositions(const std::string& table, std::uint32_t offset);
@@ -172,8 +172,10 @@ class DecoderBuilder {
   friend class ExpertsBuilder;
   friend class LatentAttentionBuilder;
   friend class PerLayerInputsBuilder;
+  friend class ProjectedWordsBuilder;
 
   void SetWidths();
+  void Embed(const std::string& table, const std::string& head, Buffer out, float scale);
   void Add(const Op& op) { ops_->push_back(op); }
   void AllReduce(Buffer buffer);
   void AddNorm(Buffer buffer, NormKind kind, const std::string& name);

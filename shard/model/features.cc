@@ -10,8 +10,6 @@ std::string_view WhyNot(Feature feature, const Program& program) {
   switch (feature) {
     case Feature::kPrefixCache:
       return "its recurrent layers keep the state at the end of a text, not of its prefixes";
-    case Feature::kSpeculation:
-      return "its recurrent layers keep one state, from which a wrong draft cannot be taken back";
     case Feature::kPaddedLayout:
       return "its recurrent layers keep one state beside the K/V blocks";
     case Feature::kContrastiveSearch:

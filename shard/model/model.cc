@@ -123,9 +123,4 @@ absl::StatusOr<Model> Model::Open(const ModelOptions& options) {
   return model;
 }
 
-std::uint32_t Model::KvWindow() const {
-  const auto same = [this](std::uint32_t window) { return window == spec.windows.front(); };
-  return std::all_of(spec.windows.begin(), spec.windows.end(), same) ? spec.windows.front() : 0;
-}
-
 }  // namespace penstock::shard

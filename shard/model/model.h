@@ -50,10 +50,6 @@ struct Model {
   // Bytes of the weights that Load returns. A backend that packs weights reports its own size.
   std::uint64_t WeightBytes() const { return weight_plan.Bytes(dtype); }
 
-  // The window of the one KV group: that of all layers if it is the same, else 0, so that no block
-  // is dropped.
-  std::uint32_t KvWindow() const;
-
   absl::StatusOr<LoadedWeights> Load(const LoadProgress& progress) const {
     return LoadWeights(checkpoint, weight_plan, dtype, progress);
   }

@@ -23,10 +23,10 @@ class DecoderBuilder;
 enum class RopeType : std::uint8_t {
   kDefault,
   kLinear,        // frequencies / factor
-  kDynamic,       // as kDefault up to max_position, which Penstock never exceeds
+  kDynamic,       // as kDefault; frequencies fall with the length of a longer text
   kLlama3,        // low frequencies / factor, with a ramp between the two wavelengths
   kYarn,          // arXiv:2309.00071
-  kLongrope,      // arXiv:2402.13753, the factors of short texts: max_position is the original one
+  kLongrope,      // arXiv:2402.13753; texts that are longer have other factors
   kProportional,  // only the first `turning` pairs of a whole head turn
 };
 
@@ -39,12 +39,15 @@ struct RopeSpec {
   double high_freq_factor = 4.0;
   double beta_fast = 32.0;
   double beta_slow = 1.0;
-  double original_max_position = 0.0;
-  double attention_factor = 1.0;  // multiplies cos and sin
-  bool truncate = true;           // yarn: the ends of the ramp are whole dimensions
-  std::vector<double> factors;    // longrope: divides each frequency; else empty
-  std::uint32_t turning = 0;      // proportional: pairs (i, i + dim / 2) with a frequency
+  double original_max_position = 0.0;  // kDynamic, kLongrope: the length of the longest usual text
+  double attention_factor = 1.0;       // multiplies cos and sin
+  bool truncate = true;                // yarn: the ends of the ramp are whole dimensions
+  std::vector<double> factors;         // longrope: divides each frequency; else empty
+  std::vector<double> long_factors;    // the same for longer texts
+  std::uint32_t turning = 0;           // proportional: pairs (i, i + dim / 2) with a frequency
 
+  // Whether the frequencies depend on the length of the text.
+  bool DependsOnLength() const { return type == RopeType::kDynamic || type == RopeType::kLongrope; }
   bool operator==(const RopeSpec&) const = default;
 };
 

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/plan/group.h"
 #include "shard/cache/paged/cache_shape.h"
 #include "shard/model/activation.h"
 #include "shard/model/model_spec.h"
@@ -40,6 +41,7 @@ enum class Buffer : std::uint8_t {
   kPerLayerProjected,
   kPerLayerUp,    // before the activation
   kPerLayerGate,  // after the activation
+  kWords,         // embeddings that are narrower than the residual stream
 
   // Of latent attention, where kQkv holds query heads alone.
   kQueryDown,      // the queries' own latent before its norm
@@ -404,6 +406,7 @@ struct Program {
 
   RankShare part;
   std::vector<CacheShape> caches;  // K/V caches; layers may share one
+  std::uint32_t kv_window = 0;     // of KV group 1 (kv_groups.h); 0: all caches are in group 0
   std::uint32_t vocabulary = 0;    // of all ranks, without padding
   std::vector<RopeSpec> ropes;     // the distinct ones of all layers
 
@@ -413,6 +416,22 @@ struct Program {
     std::uint64_t bytes = 0;
     for (const StateShape& state : states) bytes += state.Bytes();
     return bytes;
+  }
+
+  std::uint32_t KvGroups() const { return kv_window > 0 ? 2 : 1; }
+  // How K and V depend on the length of the text.
+  struct Lengths {
+    LengthRule rule = LengthRule::kNone;
+    std::uint32_t original = 0;
+  };
+  Lengths TextLengths() const {
+    for (const RopeSpec& rope : ropes) {
+      if (!rope.DependsOnLength()) continue;
+      const bool dynamic = rope.type == RopeType::kDynamic;
+      return {dynamic ? LengthRule::kPromptLength : LengthRule::kRecompute,
+              static_cast<std::uint32_t>(rope.original_max_position)};
+    }
+    return {};
   }
 
   std::uint32_t Width(Buffer buffer) const { return widths[static_cast<std::size_t>(buffer)]; }

@@ -52,8 +52,18 @@ absl::Status ReadYarn(const ConfigReader& scaling, RopeSpec& rope) {
   return absl::OkStatus();
 }
 
-// The factors of long texts would change the K and V of positions that are in the cache already. So
-// texts end at the original length.
+void Extend(double positions, ModelSpec& spec) {
+  const double longest = std::max<double>(spec.max_position, positions);
+  spec.max_position = static_cast<std::uint32_t>(std::min(kMaxPosition, longest));
+}
+
+absl::StatusOr<std::vector<double>> ReadFactors(const ConfigReader& scaling, const char* key,
+                                                std::uint32_t dim) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::vector<double> factors, scaling.Numbers(key, 1e-6, kMaxFactor));
+  if (factors.size() == dim / 2) return factors;
+  return scaling.Bad(key, "a list of " + std::to_string(dim / 2) + " numbers");
+}
+
 absl::Status ReadLongrope(const ConfigReader& config, const ConfigReader& scaling,
                           ModelSpec& spec) {
   RopeSpec& rope = spec.rope;
@@ -62,10 +72,9 @@ absl::Status ReadLongrope(const ConfigReader& config, const ConfigReader& scalin
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::uint32_t original,
       where.IntegerOr(kOriginal, spec.max_position, 2, static_cast<std::uint32_t>(kMaxPosition)));
-  PENSTOCK_ASSIGN_OR_RETURN(rope.factors, scaling.Numbers("short_factor", 1e-6, kMaxFactor));
-  if (rope.factors.size() != rope.dim / 2) {
-    return scaling.Bad("short_factor", "a list of " + std::to_string(rope.dim / 2) + " numbers");
-  }
+  rope.original_max_position = original;
+  PENSTOCK_ASSIGN_OR_RETURN(rope.factors, ReadFactors(scaling, "short_factor", rope.dim));
+  PENSTOCK_ASSIGN_OR_RETURN(rope.long_factors, ReadFactors(scaling, "long_factor", rope.dim));
   const double extended = static_cast<double>(spec.max_position) / original;
   PENSTOCK_ASSIGN_OR_RETURN(const double factor,
                             scaling.NumberOr("factor", extended, 1e-3, kMaxFactor));
@@ -73,7 +82,21 @@ absl::Status ReadLongrope(const ConfigReader& config, const ConfigReader& scalin
       factor <= 1.0 ? 1.0 : std::sqrt(1.0 + std::log(factor) / std::log(original));
   PENSTOCK_ASSIGN_OR_RETURN(rope.attention_factor,
                             scaling.NumberOr("attention_factor", inferred, 1e-3, 1e3));
-  spec.max_position = std::min(spec.max_position, original);
+  return absl::OkStatus();
+}
+
+// With `alpha` (HunYuan) the frequencies are the same for every length.
+absl::Status ReadDynamic(const ConfigReader& scaling, ModelSpec& spec) {
+  RopeSpec& rope = spec.rope;
+  PENSTOCK_ASSIGN_OR_RETURN(const double alpha, scaling.NumberOr("alpha", 0.0, 0.0, kMaxTheta));
+  if (alpha > 0.0) {
+    rope.type = RopeType::kDefault;
+    rope.theta *= std::pow(alpha, rope.dim / (rope.dim - 2.0));
+    return absl::OkStatus();
+  }
+  rope.original_max_position = spec.max_position;
+  PENSTOCK_ASSIGN_OR_RETURN(rope.factor, scaling.Number("factor", 1.0, kMaxFactor));
+  Extend(spec.max_position * rope.factor, spec);
   return absl::OkStatus();
 }
 
@@ -82,7 +105,8 @@ absl::Status ReadScaling(const ConfigReader& config, const ConfigReader& scaling
   const double max_position = spec.max_position;
   PENSTOCK_ASSIGN_OR_RETURN(rope.type, ReadType(scaling));
   PENSTOCK_ASSIGN_OR_RETURN(rope.theta, scaling.NumberOr("rope_theta", rope.theta, 1.0, kMaxTheta));
-  if (rope.type == RopeType::kDefault || rope.type == RopeType::kDynamic) return absl::OkStatus();
+  if (rope.type == RopeType::kDefault) return absl::OkStatus();
+  if (rope.type == RopeType::kDynamic) return ReadDynamic(scaling, spec);
   if (rope.type == RopeType::kLongrope) return ReadLongrope(config, scaling, spec);
   PENSTOCK_ASSIGN_OR_RETURN(
       rope.original_max_position,
@@ -92,11 +116,8 @@ absl::Status ReadScaling(const ConfigReader& config, const ConfigReader& scaling
   } else {
     PENSTOCK_ASSIGN_OR_RETURN(rope.factor, scaling.Number("factor", 1.0, kMaxFactor));
   }
-  double extended = max_position;
-  if (rope.type == RopeType::kLinear) extended = max_position * rope.factor;
-  if (rope.type == RopeType::kYarn) extended = rope.original_max_position * rope.factor;
-  spec.max_position =
-      static_cast<std::uint32_t>(std::min(kMaxPosition, std::max(max_position, extended)));
+  if (rope.type == RopeType::kLinear) Extend(max_position * rope.factor, spec);
+  if (rope.type == RopeType::kYarn) Extend(rope.original_max_position * rope.factor, spec);
   if (rope.type == RopeType::kLlama3) return ReadLlama3(scaling, rope);
   if (rope.type == RopeType::kYarn) return ReadYarn(scaling, rope);
   return absl::OkStatus();

@@ -22,9 +22,8 @@ struct RopeKeys {
   bool scaling = true;  // `rope_scaling` of transformers 4 is about these layers
 };
 
-// Sets spec.rope from spec.head_dim and spec.max_position. Linear and yarn scaling extend
-// spec.max_position; longrope reduces it to the original length. An unknown RoPE type is refused by
-// name.
+// Sets spec.rope from spec.head_dim and spec.max_position. Linear, dynamic and yarn scaling extend
+// spec.max_position. An unknown RoPE type is refused by name.
 absl::Status ReadRope(const ConfigReader& config, const RopeKeys& keys, ModelSpec& spec);
 
 // Makes `rope`, which has a factor, the yarn that config.json would give without other keys.

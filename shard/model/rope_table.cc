@@ -43,17 +43,28 @@ void ApplyYarn(const RopeSpec& rope, std::vector<float>& frequencies) {
   }
 }
 
+// The base of the frequencies of a text that is longer than the original length.
+double DynamicTheta(const RopeSpec& rope, std::uint32_t length) {
+  const auto original = static_cast<float>(rope.original_max_position);
+  const float stretched = static_cast<float>(rope.factor) * static_cast<float>(length) / original;
+  const float growth = stretched - static_cast<float>(rope.factor - 1.0);
+  const auto exponent = static_cast<float>(rope.dim / (rope.dim - 2.0));
+  return static_cast<float>(rope.theta) * std::pow(growth, exponent);
+}
+
 }  // namespace
 
-std::vector<float> RopeFrequencies(const RopeSpec& rope) {
+std::vector<float> RopeFrequencies(const RopeSpec& rope, std::uint32_t length) {
+  const bool longer = length > rope.original_max_position;
+  const bool dynamic = rope.type == RopeType::kDynamic && longer;
+  const double theta = dynamic ? DynamicTheta(rope, length) : rope.theta;
+  const std::vector<double>& factors = longer ? rope.long_factors : rope.factors;
   std::vector<float> frequencies(rope.dim / 2);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(rope.dim);
-    frequencies[i] = 1.0f / static_cast<float>(std::pow(rope.theta, static_cast<double>(exponent)));
-    if (rope.type == RopeType::kLongrope) {
-      frequencies[i] = 1.0f / (static_cast<float>(rope.factors[i]) *
-                               static_cast<float>(std::pow(rope.theta, double{exponent})));
-    }
+    const auto wavelength = static_cast<float>(std::pow(theta, double{exponent}));
+    const bool scaled = rope.type == RopeType::kLongrope;
+    frequencies[i] = 1.0f / (scaled ? static_cast<float>(factors[i]) * wavelength : wavelength);
     if (rope.type == RopeType::kProportional) {
       frequencies[i] = i < rope.turning ? frequencies[i] / static_cast<float>(rope.factor) : 0.0f;
     }
@@ -64,17 +75,22 @@ std::vector<float> RopeFrequencies(const RopeSpec& rope) {
   return frequencies;
 }
 
+void SetAngles(const RopeSpec& rope, std::span<const float> frequencies, std::uint32_t position,
+               float* cos, float* sin) {
+  for (std::size_t i = 0; i < frequencies.size(); ++i) {
+    const double angle = static_cast<float>(position) * frequencies[i];
+    cos[i] = static_cast<float>(std::cos(angle) * rope.attention_factor);
+    sin[i] = static_cast<float>(std::sin(angle) * rope.attention_factor);
+  }
+}
+
 RopeTable BuildRopeTable(const RopeSpec& rope, std::uint32_t positions) {
   const std::vector<float> frequencies = RopeFrequencies(rope);
-  RopeTable table;
-  table.cos.reserve(std::size_t{positions} * frequencies.size());
-  table.sin.reserve(std::size_t{positions} * frequencies.size());
+  const std::size_t size = frequencies.size();
+  RopeTable table{std::vector<float>(positions * size), std::vector<float>(positions * size)};
   for (std::uint32_t position = 0; position < positions; ++position) {
-    for (const float frequency : frequencies) {
-      const double angle = static_cast<float>(position) * frequency;
-      table.cos.push_back(static_cast<float>(std::cos(angle) * rope.attention_factor));
-      table.sin.push_back(static_cast<float>(std::sin(angle) * rope.attention_factor));
-    }
+    SetAngles(rope, frequencies, position, table.cos.data() + position * size,
+              table.sin.data() + position * size);
   }
   return table;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "shard/model/model_spec.h"
@@ -17,8 +18,14 @@ struct RopeTable {
 };
 
 // Frequencies in float32, rounded where transformers rounds, so that long positions agree with it.
-std::vector<float> RopeFrequencies(const RopeSpec& rope);
+// They are those of a text of `length` tokens; 0 = of a short text.
+std::vector<float> RopeFrequencies(const RopeSpec& rope, std::uint32_t length = 0);
 
+// Sets the angles of one position, dim / 2 numbers each.
+void SetAngles(const RopeSpec& rope, std::span<const float> frequencies, std::uint32_t position,
+               float* cos, float* sin);
+
+// Of short texts.
 RopeTable BuildRopeTable(const RopeSpec& rope, std::uint32_t positions);
 
 }  // namespace penstock::shard

@@ -21,7 +21,7 @@ absl::Status Mismatch(const char* field, const std::string& given, const std::st
   return absl::FailedPreconditionError(Message(BadValue(field, given, mine + ", this shard's")));
 }
 
-absl::Status CheckRange(const char* field, std::uint32_t value, std::uint32_t low,
+absl::Status CheckRange(std::string_view field, std::uint32_t value, std::uint32_t low,
                         std::uint32_t high) {
   if (value >= low && value <= high) return absl::OkStatus();
   return BadValue(field, std::to_string(value),
@@ -82,6 +82,13 @@ bool Offers(const v1::DescribeResponse& facts, std::string_view capability) {
   return std::find(offered.begin(), offered.end(), capability) != offered.end();
 }
 
+absl::StatusOr<KvBlocks> BlocksOf(const google::protobuf::RepeatedField<std::uint32_t>& blocks) {
+  if (blocks.size() == 1) return KvBlocks(blocks[0]);
+  if (blocks.size() == kMostKvGroups) return KvBlocks(blocks[0], blocks[1]);
+  return BadValue("blocks", std::to_string(blocks.size()) + " numbers",
+                  "one for all KV groups, or one for each of two");
+}
+
 absl::Status GroupSession::Configure(const v1::ConfigureRequest& setup) {
   const v1::DescribeResponse facts = engine_.Facts();
   if (setup.fingerprint() != facts.fingerprint()) {
@@ -104,16 +111,22 @@ absl::Status GroupSession::Configure(const v1::ConfigureRequest& setup) {
 
 absl::StatusOr<v1::WarmupResponse> GroupSession::Warmup() {
   auto report = engine_.Warmup();
-  if (report.ok()) fits_ = {report->blocks(), report->cells()};
+  if (!report.ok()) return report;
+  PENSTOCK_ASSIGN_OR_RETURN(fits_.blocks, BlocksOf(report->blocks()));
+  fits_.cells = report->cells();
   return report;
 }
 
 absl::StatusOr<std::uint64_t> GroupSession::Commit(const PoolSize& pool) {
-  PENSTOCK_RETURN_IF_ERROR(CheckRange("blocks", pool.blocks, 1, fits_.blocks));
+  const v1::DescribeResponse facts = engine_.Facts();
+  for (int i = 0; i < facts.kv_groups_size(); ++i) {
+    const auto group = static_cast<std::uint32_t>(i);
+    const std::string field = "blocks[" + std::to_string(i) + "]";
+    PENSTOCK_RETURN_IF_ERROR(CheckRange(field, pool.blocks[group], 1, fits_.blocks[group]));
+  }
   const std::uint32_t least_cells = fits_.cells > 0 ? 1 : 0;
   PENSTOCK_RETURN_IF_ERROR(CheckRange("cells", pool.cells, least_cells, fits_.cells));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t bytes, engine_.Commit(pool));
-  const v1::DescribeResponse facts = engine_.Facts();
   const v1::Limits& limits = setup_.limits();
   PlanBounds bounds;
   bounds.epoch = Epoch(setup_.epoch());
@@ -129,7 +142,10 @@ absl::StatusOr<std::uint64_t> GroupSession::Commit(const PoolSize& pool) {
   bounds.grammars = Offers(facts, "grammar");
   bounds.watermarks = Offers(facts, "watermark");
   bounds.prefixes = Offers(facts, "prefix_caching");
-  bounds.kv_groups = static_cast<std::uint32_t>(facts.kv_groups_size());
+  if (limits.window_tables() && facts.kv_groups_size() > 1) {
+    bounds.kv_groups = kMostKvGroups;
+    bounds.window = facts.kv_groups(1).window();
+  }
   checker_.emplace(bounds);
   return bytes;
 }

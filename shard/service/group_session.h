@@ -22,6 +22,9 @@ namespace penstock::shard {
 
 bool Offers(const v1::DescribeResponse& facts, std::string_view capability);
 
+// From the blocks of each KV group. One number is for all groups.
+absl::StatusOr<KvBlocks> BlocksOf(const google::protobuf::RepeatedField<std::uint32_t>& blocks);
+
 class GroupSession {
  public:
   // `engine` outlives the session.

@@ -32,7 +32,9 @@ void PlanChecker::Reset() {
   next_step_ = 1;
   slots_.assign(bounds_.slots, std::nullopt);
   sequences_.clear();
-  block_uses_.assign(bounds_.blocks, 0);
+  for (std::uint32_t group = 0; group < kMostKvGroups; ++group) {
+    block_uses_[group].assign(bounds_.blocks[group], 0);
+  }
 }
 
 absl::Status PlanChecker::Check(const StepPlan& plan) {
@@ -94,7 +96,26 @@ absl::Status PlanChecker::ApplyStarts(const StepPlan& plan) {
   return absl::OkStatus();
 }
 
+// A plan's rows begin where the rows before it ended, so its own rows decide what it may give away.
+std::size_t PlanChecker::EntriesBefore(const Slot& slot) const {
+  return FirstVisible(bounds_.window, slot.committed) / bounds_.block_size;
+}
+
+void PlanChecker::LeaveWindows() {
+  if (bounds_.window == 0) return;
+  for (auto& slot : slots_) {
+    if (!slot.has_value()) continue;
+    Table& table = slot->tables[1];
+    const std::size_t end = std::min(EntriesBefore(*slot), table.blocks.size());
+    for (; table.passed < end; ++table.passed) {
+      const BlockId block = table.blocks[table.passed];
+      if (block != kNoBlock) --block_uses_[1][block.value()];
+    }
+  }
+}
+
 absl::Status PlanChecker::ApplyBlockOps(const StepPlan& plan) {
+  LeaveWindows();
   for (const BlockOp& op : plan.block_ops) {
     if (op.kv_group >= bounds_.kv_groups) {
       return Bad("block_ops.kv_group", op.kv_group, "below " + std::to_string(bounds_.kv_groups));
@@ -108,35 +129,43 @@ absl::Status PlanChecker::ApplyBlockOps(const StepPlan& plan) {
 absl::Status PlanChecker::ApplyAppend(const BlockOp& op) {
   Slot* slot = nullptr;
   PENSTOCK_RETURN_IF_ERROR(FindActive(op.slot, "block_ops.slot", &slot));
-  PENSTOCK_RETURN_IF_ERROR(CheckBlock(op.dst, "block_ops.dst"));
-  auto& table = slot->tables[op.kv_group];
+  Table& table = slot->tables[op.kv_group];
+  const bool before = op.kv_group == 1 && table.blocks.size() < EntriesBefore(*slot);
+  if (!before || op.dst != kNoBlock) {
+    PENSTOCK_RETURN_IF_ERROR(CheckBlock(op.kv_group, op.dst, "block_ops.dst"));
+  }
   const std::uint64_t longest =
       (std::uint64_t{bounds_.max_sequence_length} + bounds_.block_size - 1) / bounds_.block_size;
-  if (table.size() >= longest) {
+  if (table.blocks.size() >= longest) {
     return Bad("block_ops.dst", op.dst.value(),
                "one of at most " + std::to_string(longest) + " blocks of a sequence" + Of(op.slot));
   }
-  if (std::find(table.begin(), table.end(), op.dst) != table.end()) {
+  const std::span<const BlockId> held = table.held();
+  if (std::find(held.begin(), held.end(), op.dst) != held.end()) {
     return Bad("block_ops.dst", op.dst.value(),
                "a block that the table does not hold yet" + Of(op.slot));
   }
-  table.push_back(op.dst);
-  ++block_uses_[op.dst.value()];
+  table.blocks.push_back(op.dst);
+  if (before) {
+    ++table.passed;
+  } else {
+    ++block_uses_[op.kv_group][op.dst.value()];
+  }
   return absl::OkStatus();
 }
 
 absl::Status PlanChecker::ApplyCopy(const BlockOp& op) const {
-  PENSTOCK_RETURN_IF_ERROR(CheckBlock(op.src, "block_ops.src"));
-  PENSTOCK_RETURN_IF_ERROR(CheckBlock(op.dst, "block_ops.dst"));
+  PENSTOCK_RETURN_IF_ERROR(CheckBlock(op.kv_group, op.src, "block_ops.src"));
+  PENSTOCK_RETURN_IF_ERROR(CheckBlock(op.kv_group, op.dst, "block_ops.dst"));
   if (op.src == op.dst) return Bad("block_ops.dst", op.dst.value(), "another block than src");
-  if (block_uses_[op.dst.value()] > 1) {
+  if (block_uses_[op.kv_group][op.dst.value()] > 1) {
     return Bad("block_ops.dst", op.dst.value(), "a block of one table: a copy writes it");
   }
   return absl::OkStatus();
 }
 
 absl::Status PlanChecker::ApplySegments(const StepPlan& plan) {
-  std::uint64_t rows = 0;
+  std::uint64_t rows = 0, drafts = 0;
   std::unordered_set<std::uint32_t> seen;
   for (const Segment& segment : plan.segments) {
     const bool prompt = segment.kind == Segment::Kind::kPrompt;
@@ -148,6 +177,11 @@ absl::Status PlanChecker::ApplySegments(const StepPlan& plan) {
     }
     PENSTOCK_RETURN_IF_ERROR(prompt ? ApplyPrompt(segment, *slot) : CheckDecode(segment, *slot));
     rows += segment.Rows();
+    if (!prompt && slot->candidates == 0) drafts += segment.max_rows - 1;
+  }
+  if (drafts >= kVerifiedRows) {
+    return Bad("segments.decode.max_rows", drafts,
+               "below " + std::to_string(kVerifiedRows) + " drafts of all segments");
   }
   if (rows > bounds_.max_step_tokens) {
     return Bad("segments", rows,
@@ -220,7 +254,8 @@ absl::Status PlanChecker::CheckDecode(const Segment& segment, const Slot& slot) 
 absl::Status PlanChecker::CheckWritable(const Slot& slot, std::uint32_t first, std::uint32_t count,
                                         const char* field) const {
   const std::uint32_t last_index = (first + count - 1) / bounds_.block_size;
-  for (const auto& table : slot.tables) {
+  for (std::uint32_t group = 0; group < slot.tables.size(); ++group) {
+    const std::vector<BlockId>& table = slot.tables[group].blocks;
     if (last_index >= table.size()) {
       return Bad(field, count,
                  "within the " + std::to_string(table.size()) +
@@ -228,7 +263,7 @@ absl::Status PlanChecker::CheckWritable(const Slot& slot, std::uint32_t first, s
                      OfSequence(slot.sequence));
     }
     for (std::uint32_t index = first / bounds_.block_size; index <= last_index; ++index) {
-      if (block_uses_[table[index].value()] == 1) continue;
+      if (block_uses_[group][table[index].value()] == 1) continue;
       return Bad(field, count,
                  "within blocks that no other table holds; entry " + std::to_string(index) +
                      " is shared" + OfSequence(slot.sequence));
@@ -337,12 +372,16 @@ absl::Status PlanChecker::ObserveSequence(const SequenceResult& result, const Se
                          std::to_string(segment.slot.value()) + ", in the order of segments");
   }
   slot.finished = result.finish != ShardFinish::kNone;
-  if (result.finish == ShardFinish::kError || assumed) return absl::OkStatus();
+  if (assumed) return absl::OkStatus();
   const bool decode = segment.kind == Segment::Kind::kDecode;
   // With contrastive search only the result tells whether the decode had candidates.
   const bool no_token = slot.grammar && result.tokens.empty();
   const bool computes = decode && !slot.selection_pending && !(no_token && slot.candidates > 0);
   const std::uint32_t least = computes ? slot.committed + 1 : slot.committed;
+  if (result.finish == ShardFinish::kError) {
+    slot.committed = least;  // where the driver expects its next row to begin
+    return absl::OkStatus();
+  }
   const std::uint32_t most =
       computes ? slot.committed + slot.Writes(segment.max_rows) : slot.committed;
   if (result.committed_length < least || result.committed_length > most) {
@@ -364,15 +403,16 @@ absl::Status PlanChecker::FindActive(SlotId id, const char* field, Slot** slot) 
   return absl::OkStatus();
 }
 
-absl::Status PlanChecker::CheckBlock(BlockId block, const char* field) const {
-  if (block.value() < bounds_.blocks) return absl::OkStatus();
-  return Bad(field, block.value(), "below " + std::to_string(bounds_.blocks));
+absl::Status PlanChecker::CheckBlock(std::uint32_t group, BlockId block, const char* field) const {
+  if (block.value() < bounds_.blocks[group]) return absl::OkStatus();
+  return Bad(field, block.value(), "below " + std::to_string(bounds_.blocks[group]));
 }
 
 void PlanChecker::FreeBlocks(Slot& slot) {
-  for (auto& table : slot.tables) {
-    for (const BlockId block : table) --block_uses_[block.value()];
-    table.clear();
+  for (std::uint32_t group = 0; group < slot.tables.size(); ++group) {
+    Table& table = slot.tables[group];
+    for (const BlockId block : table.held()) --block_uses_[group][block.value()];
+    table = Table();
   }
 }
 

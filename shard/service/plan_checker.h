@@ -4,7 +4,8 @@
 //
 // The checker keeps a small copy of the control state, which follows from plans and results. It
 // knows the used slots, the computed length of each prompt, each block table, and the number of
-// tables that hold each block. It enforces these guarantees:
+// tables that hold each block. Entries that lie before the window of their sequence hold nothing.
+// It enforces these guarantees:
 //   - Lengths have no gap. A prompt chunk starts where the one before ended. Decodes come after the
 //     whole prompt.
 //   - No position is computed without a block, and a block is written only while one table holds it
@@ -17,8 +18,11 @@
 
 #include <absl/status/status.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_set>
 #include <vector>
 
@@ -48,6 +52,11 @@ class PlanChecker {
   void Reset();
 
  private:
+  struct Table {
+    std::vector<BlockId> blocks;
+    std::size_t passed = 0;  // entries that lie before the window
+    std::span<const BlockId> held() const { return std::span(blocks).subspan(passed); }
+  };
   struct Slot {
     SequenceId sequence;
     std::uint32_t prompt_length = 0;
@@ -59,10 +68,10 @@ class PlanChecker {
     std::uint32_t candidates = 0;    // rows of each decode; 0: no contrastive search
     // Most positions that a decode of `rows` rows writes and commits.
     std::uint32_t Writes(std::uint32_t rows) const { return candidates > 0 ? 1 : rows; }
-    std::uint32_t width = 0;                   // of its padded KV row, in the present plan
-    bool padded = false;                       // it has a padded KV row and no blocks
-    bool left = false;                         // it had a padded KV row and has lost it
-    std::vector<std::vector<BlockId>> tables;  // per kv_group
+    std::uint32_t width = 0;    // of its padded KV row, in the present plan
+    bool padded = false;        // it has a padded KV row and no blocks
+    bool left = false;          // it had a padded KV row and has lost it
+    std::vector<Table> tables;  // per kv_group
   };
 
   absl::Status CheckHeader(const StepPlan& plan);
@@ -83,14 +92,18 @@ class PlanChecker {
   absl::Status ObserveSequence(const SequenceResult& result, const Segment& segment, bool assumed);
 
   absl::Status FindActive(SlotId id, const char* field, Slot** slot);
-  absl::Status CheckBlock(BlockId block, const char* field) const;
+  absl::Status CheckBlock(std::uint32_t group, BlockId block, const char* field) const;
   void FreeBlocks(Slot& slot);
+  // Entries of a sequence's table in group 1 that lie before the window of its next row.
+  std::size_t EntriesBefore(const Slot& slot) const;
+  void LeaveWindows();
 
   PlanBounds bounds_;
   std::uint64_t next_step_ = 1;
   std::vector<std::optional<Slot>> slots_;
   std::unordered_set<std::uint64_t> sequences_;
-  std::vector<std::uint32_t> block_uses_;  // by block: how many tables hold it
+  // By KV group and block: how many tables hold it.
+  std::array<std::vector<std::uint32_t>, kMostKvGroups> block_uses_;
 };
 
 }  // namespace penstock::shard

@@ -17,6 +17,7 @@
 #include "common/plan/step_plan.h"
 #include "common/plan/step_result.h"
 #include "penstock/v1/shard.pb.h"
+#include "shard/cache/paged/kv_blocks.h"
 
 namespace penstock::shard {
 
@@ -25,7 +26,7 @@ using LoadCallback = std::function<void(const v1::LoadProgress&)>;
 
 // What the ranks agreed on: the minimum of their reports.
 struct PoolSize {
-  std::uint32_t blocks = 0;
+  KvBlocks blocks;
   std::uint32_t cells = 0;
 };
 

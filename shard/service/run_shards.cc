@@ -3,11 +3,16 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <mutex>
+#include <stop_token>
+#include <thread>
 #include <utility>
 
 #include "common/exit_codes.h"
 #include "common/log.h"
+#include "common/open_files.h"
 #include "common/status.h"
 #include "shard/service/shard_server.h"
 
@@ -49,6 +54,28 @@ class LoadWatch {
   absl::Status error_;  // the first
 };
 
+// Ends the process if it does not stop soon. The model thread may be in a long call, such as a step
+// of a large prompt, which the kernel can end at any point: files appear by renaming, and it frees
+// the memory.
+class StopLimit {
+ public:
+  explicit StopLimit(int exit_code)
+      : thread_([exit_code](const std::stop_token& stopped) {
+          std::mutex mutex;
+          std::unique_lock lock(mutex);
+          std::condition_variable_any never;
+          never.wait_for(lock, stopped, kStopLimit, [] { return false; });
+          if (stopped.stop_requested()) return;
+          log::Info("the model thread is in a long call, which is given up");
+          ::_exit(exit_code);
+        }) {}
+
+ private:
+  static constexpr std::chrono::milliseconds kStopLimit{1500};
+
+  std::jthread thread_;
+};
+
 int Fail(const absl::Status& status, int exit_code, const Notifier& notifier) {
   log::Error(Message(status));
   notifier.Failed(Message(status));
@@ -63,6 +90,7 @@ int RunShards(std::vector<HostedShard> shards, const Notifier& notifier) {
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  RaiseOpenFiles();  // a checkpoint may have hundreds of files
   LoadWatch loads(shards.size(), notifier);
   std::vector<std::unique_ptr<ShardServer>> servers;
   for (HostedShard& shard : shards) {
@@ -82,10 +110,12 @@ int RunShards(std::vector<HostedShard> shards, const Notifier& notifier) {
   sigwait(&signals, &signal);
   const absl::Status outcome = loads.error();
   if (outcome.ok()) log::Info("stopping");
+  const int exit_code = outcome.ok() ? kExitOk : Fail(outcome, LoadExitCode(outcome), notifier);
+  const StopLimit limit(exit_code);
   // In reverse order: the first server may have made the directory, and removes it when it is
   // empty.
   while (!servers.empty()) servers.pop_back();
-  return outcome.ok() ? kExitOk : Fail(outcome, LoadExitCode(outcome), notifier);
+  return exit_code;
 }
 
 }  // namespace penstock::shard

@@ -51,15 +51,19 @@ void ShardServer::Stop() {
   if (stopped_) return;
   stopped_ = true;
   engine_->Interrupt();
+  RemoveSocket();
   if (second_ != nullptr) second_->Stop();
   if (server_ != nullptr) {
     server_->GetHealthCheckService()->Shutdown();
     server_->Shutdown(std::chrono::system_clock::now() + kStopGrace);
   }
   state_.thread.Stop();
-  if (server_ == nullptr) return;
   server_.reset();
-  if (on_tcp()) return;
+}
+
+// First of all, so that the socket is gone even if the process ends before the model thread.
+void ShardServer::RemoveSocket() {
+  if (server_ == nullptr || on_tcp()) return;
   unlink(address_.c_str());
   // Fails while the socket of another rank is in the directory, as it should.
   if (made_directory_) rmdir(address_.substr(0, address_.rfind('/')).c_str());

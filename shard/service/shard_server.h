@@ -37,7 +37,7 @@ class ShardServer {
                                                             ShardServerOptions options);
   ~ShardServer();  // Stop
 
-  // Interrupts the engine, ends all calls, joins the model thread and removes the socket. May be
+  // Interrupts the engine, removes the socket, ends all calls and joins the model thread. May be
   // called again.
   void Stop();
 
@@ -49,6 +49,7 @@ class ShardServer {
   bool on_tcp() const { return !options_.listen.tcp.empty(); }
   std::shared_ptr<grpc::ServerCredentials> Credentials() const;
   absl::Status Listen();
+  void RemoveSocket();
   void SetHealth(bool serving);
   void Load();
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "common/status.h"
 #include "common/version.h"
 #include "proto/protocol_version.h"
 #include "shard/service/second_driver.h"
@@ -101,12 +102,14 @@ grpc::ServerUnaryReactor* ShardService::Warmup(grpc::CallbackServerContext* cont
 grpc::ServerUnaryReactor* ShardService::Commit(grpc::CallbackServerContext* context,
                                                const v1::CommitRequest* request,
                                                v1::CommitResponse* response) {
-  return RunFormationCall(
-      state_, context, FormationCall::kCommit, Epoch(request->epoch()), [this, request, response] {
-        auto bytes = state_.session.Commit({request->blocks(), request->cells()});
-        if (bytes.ok()) response->set_kv_cache_bytes(*bytes);
-        return bytes.status();
-      });
+  return RunFormationCall(state_, context, FormationCall::kCommit, Epoch(request->epoch()),
+                          [this, request, response]() -> absl::Status {
+                            PENSTOCK_ASSIGN_OR_RETURN(const KvBlocks blocks,
+                                                      BlocksOf(request->blocks()));
+                            auto bytes = state_.session.Commit({blocks, request->cells()});
+                            if (bytes.ok()) response->set_kv_cache_bytes(*bytes);
+                            return bytes.status();
+                          });
 }
 
 grpc::ServerBidiReactor<v1::StepPlan, v1::StepResult>* ShardService::Execute(

@@ -40,7 +40,7 @@ absl::Status PrepareDirectory(const std::string& directory, bool& made) {
   return absl::OkStatus();
 }
 
-bool SomebodyListens(const std::string& path) {
+bool HasListener(const std::string& path) {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
   sockaddr_un address{};
@@ -57,7 +57,7 @@ absl::Status RemoveStaleSocket(const std::string& path) {
     return errno == ENOENT ? absl::OkStatus() : SystemError("cannot look at " + path);
   }
   if (!S_ISSOCK(info.st_mode)) return BadOption(kOption, path, "free: a file is in its place");
-  if (SomebodyListens(path)) return BadOption(kOption, path, "free: another process listens there");
+  if (HasListener(path)) return BadOption(kOption, path, "free: another process listens there");
   if (unlink(path.c_str()) != 0) return SystemError("cannot remove the stale socket " + path);
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 
 #include "common/ids.h"
 #include "common/plan/step_plan.h"
+#include "shard/cache/paged/kv_blocks.h"
 
 namespace penstock::shard {
 
@@ -16,7 +17,7 @@ struct PlanBounds {
   Epoch epoch;
   std::uint32_t vocabulary = 0;
   std::uint32_t slots = 0;
-  std::uint32_t blocks = 0;
+  KvBlocks blocks;
   std::uint32_t block_size = 16;
   std::uint32_t cells = 0;  // 0: paged KV layout
   std::uint32_t max_step_tokens = 0;
@@ -25,8 +26,9 @@ struct PlanBounds {
   std::uint32_t max_candidates = 0;  // of contrastive search; 0: not offered
   bool grammars = false;             // a start may have one
   bool watermarks = false;           // a start may request one
-  std::uint32_t kv_groups = 1;
-  bool prefixes = true;  // a start may begin after cached positions
+  std::uint32_t kv_groups = 1;       // with a block table of their own
+  std::uint32_t window = 0;          // of KV group 1
+  bool prefixes = true;              // a start may begin after cached positions
 };
 
 // All give INVALID_ARGUMENT with the field, the value and the limit.

@@ -30,6 +30,7 @@ void BatchRunner::StartNew(const Members& members) {
     SequenceStart& start = member->request.start;
     start.slot = member->allocation.slot;
     start.sequence = member->sequence;
+    if (member->restarts) plan_.ends.push_back(start.slot);
     plan_.starts.push_back(start);
     if (!start.logprobs.prompt_logprobs) start.prompt = {};
     for (BlockId block : member->allocation.blocks) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "common/status.h"
 #include "generate/v3/generate.pb.h"
@@ -61,6 +62,19 @@ absl::Status AddEnd(Member& member, v3::GeneratedText& out) {
 }
 
 }  // namespace
+
+void Member::StartAgain(SequenceId id) {
+  SequenceStart& start = request.start;
+  sequence = id;
+  started = false;
+  restarts = true;
+  computed = 0;
+  start.prompt = std::exchange(tokens, {});
+  start.prompt_length = static_cast<std::uint32_t>(start.prompt.size());
+  start.sample_index_base = generated;
+  start.max_new_tokens -= generated;
+  start.logprobs.prompt_logprobs = false;
+}
 
 absl::Status TakeToken(Member& member, const text::Tokenizer& tokenizer, v3::Generation* out) {
   const SampledToken& token = *member.sampled;

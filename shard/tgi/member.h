@@ -66,18 +66,23 @@ struct Member {
   SequencePool::Allocation allocation;
   SequenceId sequence;
   bool started = false;  // in the engine
+  // The slot holds the sequence that this one continues. Its end comes with the start.
+  bool restarts = false;
   bool stopped = false;  // reported as ended and freed
 
   std::uint32_t computed = 0;  // positions of the prompt
   std::uint32_t next = 0;      // positions of the next step
   std::uint32_t generated = 0;
   std::vector<float> prompt_logprobs;
+  std::vector<TokenId> tokens;  // of the text so far, with a recompute length
 
   // Of the last step.
   std::optional<SampledToken> sampled;
   ShardFinish finish = ShardFinish::kNone;
   std::string error;
 
+  // Begins again with the text so far as its prompt, in the same slot and blocks.
+  void StartAgain(SequenceId id);
   bool prefilling() const { return computed < request.start.prompt_length; }
 };
 

@@ -102,7 +102,7 @@ absl::Status TgiCallRunner::Form(const std::string& name, Time deadline) {
 // Every rank agrees, also one that failed, so that no rank waits for it.
 absl::Status TgiCallRunner::FormGroup(const std::string& name, Time deadline) {
   const auto mine = Prepare(name);
-  const RankVerdict verdict = Agree(name, mine.ok() ? mine->blocks() : 0, deadline);
+  const RankVerdict verdict = Agree(name, mine.ok() ? mine->blocks(0) : 0, deadline);
   PENSTOCK_RETURN_IF_ERROR(mine.status());
   PENSTOCK_RETURN_IF_ERROR(verdict.status);
   if (verdict.least == 0) return absl::InternalError("another rank could not form the group");
@@ -159,6 +159,9 @@ absl::Status TgiCallRunner::MakeSession(std::uint32_t blocks) {
   options.blocks = blocks;
   options.block_size = facts.block_size();
   options.max_step_tokens = StepTokens(facts);
+  if (facts.length_rule() == v1::LENGTH_RULE_RECOMPUTE) {
+    options.recompute_length = facts.original_length();
+  }
   options.limits.vocabulary = facts.vocabulary();
   options.limits.max_sequence_length = facts.max_position();
   options.limits.grammar = Offers(facts, "grammar");

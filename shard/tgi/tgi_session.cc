@@ -142,6 +142,8 @@ absl::StatusOr<std::unique_ptr<Member>> TgiSession::MakeMember(const v3::Request
   auto member = std::make_unique<Member>(*std::move(request), std::move(text));
   member->allocation = std::move(allocation);
   member->sequence = SequenceId(next_sequence_++);
+  const SequenceStart& begun = member->request.start;
+  if (begun.prompt_length <= options_.recompute_length) member->tokens = begun.prompt;
   member->next = member->request.first_chunk;
   return member;
 }
@@ -172,6 +174,7 @@ absl::Status TgiSession::Advance(std::uint64_t id, Members members, Response& re
     Release(members);
     return reported;
   }
+  StartAgain(members);
   ChooseChunks(members);
   if (!std::all_of(members.begin(), members.end(), HasStopped)) {
     Describe(id, members, *response.mutable_batch());
@@ -205,9 +208,17 @@ absl::Status TgiSession::Report(const Members& members, Response& response) {
     if (member->stopped || !member->sampled.has_value()) continue;
     v3::Generation* out = options_.reports ? response.add_generations() : nullptr;
     PENSTOCK_RETURN_IF_ERROR(TakeToken(*member, *tokenizer_, out));
+    if (!member->tokens.empty()) member->tokens.push_back(member->sampled->token);
     if (member->stopped) pool_.Release(member->allocation, true);
   }
   return absl::OkStatus();
+}
+
+void TgiSession::StartAgain(const Members& members) {
+  for (const auto& member : members) {
+    if (member->stopped || member->tokens.size() <= options_.recompute_length) continue;
+    if (!member->tokens.empty()) member->StartAgain(SequenceId(next_sequence_++));
+  }
 }
 
 // As in TGI's shard: the last request first, at least one token for each.
@@ -221,6 +232,10 @@ void TgiSession::ChooseChunks(const Members& members) const {
     each.next = 1;
     if (!each.prefilling()) continue;
     const std::int64_t rest = each.request.start.prompt_length - each.computed;
+    if (each.generated > 0) {  // its next token is due
+      each.next = static_cast<std::uint32_t>(rest);
+      continue;
+    }
     each.next = static_cast<std::uint32_t>(std::max<std::int64_t>(1, std::min(rest, budget)));
     budget -= each.next;
   }

@@ -53,6 +53,8 @@ struct TgiSessionOptions {
   std::uint32_t block_size = 16;
   std::uint32_t max_step_tokens = 0;
   RequestLimits limits;
+  // A text that is longer is computed again (LengthRule::kRecompute); 0 = none.
+  std::uint32_t recompute_length = 0;
 };
 
 class TgiSession {
@@ -92,6 +94,8 @@ class TgiSession {
   absl::Status RunMembers(const Members& members);
   template <class Response>
   absl::Status Report(const Members& members, Response& response);
+  // Begins again with the texts that have just passed the recompute length.
+  void StartAgain(const Members& members);
   void ChooseChunks(const Members& members) const;
   void Describe(std::uint64_t id, const Members& members, generate::v3::CachedBatch& out) const;
 

@@ -5,6 +5,7 @@
 
 #include "sim/checker/start_problems.h"
 #include "sim/checker/sub_batches.h"
+#include "sim/checker/text_lengths.h"
 
 namespace penstock::sim {
 namespace {
@@ -17,10 +18,6 @@ using scheduler::PlanOut;
 using scheduler::Prefill;
 using scheduler::StepInfo;
 
-std::uint64_t BlocksFor(std::uint64_t tokens, std::uint32_t block_size) {
-  return (tokens + block_size - 1) / block_size;
-}
-
 }  // namespace
 
 GroupModel::GroupModel(const Config& config, const GroupUp& up, Findings& findings)
@@ -29,15 +26,11 @@ GroupModel::GroupModel(const Config& config, const GroupUp& up, Findings& findin
       epoch_(up.epoch),
       capacity_(up.capacity),
       findings_(findings),
-      kv_(up.capacity) {}
+      kv_(config, up.capacity) {}
 
 void GroupModel::Complain(const char* guarantee, const std::string& what) {
   findings_.Add(guarantee, "group " + std::to_string(id_.value()) + ", step " +
                                std::to_string(last_step_.value()) + ": " + what);
-}
-
-std::uint32_t GroupModel::step_tokens() const {
-  return std::min(config_.max_step_tokens, capacity_.max_step_tokens);
 }
 
 std::uint32_t GroupModel::prefill_tokens() const {
@@ -74,6 +67,7 @@ void GroupModel::CheckPlan(const PlanOut& out, const StepInfo& info,
   CheckHeader(plan);
   CheckStallFree(plan, requests);
   ApplyEnds(plan);
+  MoveWindows(plan);
   if (plan.starts.size() != out.requests.size()) return Complain("G3", "a start of no request");
   for (std::size_t i = 0; i < plan.starts.size(); ++i) {
     ApplyStart(plan.starts[i], requests[out.requests[i]], used_ids);
@@ -151,7 +145,7 @@ void GroupModel::ApplyStart(const SequenceStart& start, RequestModel& request,
   sequence.candidates = start.sampling.Candidates();
   sequence.kv.sequence = start.sequence;
   sequence.kv.cached_length = start.cached_length;
-  sequence.kv.histories = HistoriesOf(request.arrival.tenant, start.prompt);
+  SetTextLengths(capacity_, start, request.arrival.tenant, sequence);
   ++live_;
   sequences_[start.sequence] = std::move(sequence);
 }
@@ -160,10 +154,14 @@ void GroupModel::ApplyBlockOp(const BlockOp& op) {
   SequenceModel* const sequence = FindSlot(op.slot);
   if (sequence == nullptr) return Complain("G1", "a block for a slot that holds nothing");
   if (sequence->ended) Complain("G8", "a block for a sequence that has ended");
-  if (op.kind == BlockOp::Kind::kAppend) {
-    kv_.Append(sequence->kv, op.dst, findings_);
-  } else {
-    kv_.Copy(op.src, op.dst, sequence->kv, findings_);
+  kv_.Apply(op, sequence->kv, findings_);
+  kv_.CheckBound(sequence->kv, findings_);
+}
+
+void GroupModel::MoveWindows(const StepPlan& plan) {
+  for (const Segment& segment : plan.segments) {
+    SequenceModel* const sequence = FindSlot(segment.slot);
+    if (sequence != nullptr && !sequence->ended) kv_.MoveTo(sequence->kv, sequence->Known());
   }
 }
 
@@ -217,6 +215,7 @@ std::uint32_t GroupModel::PlanDecode(const Segment& segment, const RequestModel&
                        std::to_string(sequence.base + most + tokens) + " tokens and ends at " +
                        std::to_string(request.Last()));
   }
+  if (tokens > sequence.PositionsLeft()) Complain("G3", "a decode passes the original length");
   // K and V of the newest token are written with it (contrastive search) or by the next decode.
   const std::uint64_t written = std::uint64_t{sequence.prompt_length} + most + tokens;
   if (!sequence.joined) {
@@ -243,10 +242,7 @@ void GroupModel::CheckBudgets(const StepPlan& plan, const StepInfo& info) {
       info.decode_rows != rows - prefill || info.sequences != plan.segments.size()) {
     Complain("G5", "StepInfo does not match the plan");
   }
-  if (info.blocks_used != kv_.used() || info.blocks_retiring != kv_.retiring() ||
-      info.blocks_free + info.blocks_cached != kv_.total() - kv_.used() - kv_.retiring()) {
-    Complain("G1", "StepInfo has other numbers of blocks");
-  }
+  kv_.CheckStep(info, findings_);
   for (const std::string& what : SplitProblems(plan, info, config_.max_splits))
     Complain("G5", what);
 }
@@ -341,7 +337,8 @@ void GroupModel::CheckCellsPromised(const std::map<RequestId, RequestModel>& req
 }
 
 bool GroupModel::Decodable(const SequenceModel& sequence, const RequestModel& request) const {
-  return !sequence.ended && sequence.planned == sequence.prompt_length &&
+  return !sequence.ended && sequence.PositionsLeft() > 0 &&
+         sequence.planned == sequence.prompt_length &&
          sequence.base + sequence.generated + sequence.tokens_in_flight < request.Last();
 }
 
@@ -383,7 +380,7 @@ void GroupModel::TakePart(const SequenceResult& part) {
   const auto it = sequences_.find(part.sequence);
   if (it == sequences_.end()) return;
   SequenceModel& sequence = it->second;
-  if (part.finish == ShardFinish::kError) kv_.Spoil(sequence.kv);
+  if (part.finish == ShardFinish::kError) kv_.Invalidate(sequence.kv);
   for (const SampledToken& token : part.tokens) {
     const auto position = static_cast<std::uint32_t>(sequence.kv.histories.size());
     sequence.kv.histories.push_back(Extend(sequence.kv.histories.back(), token.token));
@@ -423,7 +420,7 @@ void GroupModel::ReclaimUnnamed(SequenceId id) {
   const auto it = sequences_.find(id);
   if (it == sequences_.end() || !it->second.ended || it->second.plans_in_flight > 0) return;
   ++reclaimed_.sequences;
-  reclaimed_.blocks += it->second.kv.blocks.size();
+  reclaimed_.blocks += kv_.Held(it->second.kv);
   kv_.Reclaim(it->second.kv);
   sequences_.erase(it);
 }
@@ -437,34 +434,38 @@ bool GroupModel::SomethingRunnable(const std::map<RequestId, RequestModel>& requ
   return false;
 }
 
-std::uint64_t GroupModel::WorstCaseBlocks(const std::map<RequestId, RequestModel>& requests) const {
-  std::vector<bool> held(kv_.total());
-  std::uint64_t blocks = 0;
+GroupModel::Blocks GroupModel::WorstCase(const std::map<RequestId, RequestModel>& requests) const {
+  std::vector<bool> held(kv().total());
+  Blocks worst_case;
   for (const auto& [id, sequence] : sequences_) {
     const RequestModel& request = requests.at(sequence.request);
     const bool fixed = IsPromised(config_.admission, request) || request.preemptions >= 3;
     if (sequence.ended || !fixed) continue;
     if (sequence.joined) continue;
+    worst_case.in_window += kv_.WindowBlocksFor(request.WorstCase());
     for (const BlockId block : sequence.kv.blocks) {
       if (held[block.value()]) continue;
       held[block.value()] = true;
-      ++blocks;
+      ++worst_case.in_full;
     }
     const std::uint64_t tokens = capacity_.cells > 0 ? sequence.prompt_length : request.WorstCase();
     const std::uint64_t worst = BlocksFor(tokens, capacity_.block_size);
-    blocks += worst - std::min<std::uint64_t>(worst, sequence.kv.blocks.size());
+    worst_case.in_full += worst - std::min<std::uint64_t>(worst, sequence.kv.blocks.size());
   }
-  return blocks;
+  return worst_case;
 }
 
 bool GroupModel::HasRoomForAll(const std::map<RequestId, RequestModel>& requests) const {
-  std::uint64_t blocks = kv_.retiring();
+  Blocks blocks{kv().retiring(), window_kv().retiring()};
   for (const auto& [id, request] : requests) {
     if (request.group != id_) continue;
-    blocks += BlocksFor(request.WorstCase() + config_.max_decode_rows, capacity_.block_size);
+    const std::uint64_t tokens = request.WorstCase() + config_.max_decode_rows;
+    blocks.in_full += BlocksFor(tokens, capacity_.block_size);
+    blocks.in_window += kv_.WindowBlocksFor(tokens);
   }
   const std::uint64_t limit = config_.max_batch_total_tokens;
-  return blocks <= kv_.total() && (limit == 0 || reserved_tokens_ <= limit);
+  return blocks.in_full <= kv().total() && blocks.in_window <= window_kv().total() &&
+         (limit == 0 || reserved_tokens_ <= limit);
 }
 
 bool GroupModel::Fits(const RequestModel& request) const {
@@ -472,6 +473,7 @@ bool GroupModel::Fits(const RequestModel& request) const {
   if (worst > capacity_.max_sequence_length) return false;
   if (config_.max_batch_total_tokens > 0 && worst > config_.max_batch_total_tokens) return false;
   if (worst > std::uint64_t{capacity_.blocks} * capacity_.block_size) return false;
+  if (kv_.WindowBlocksFor(worst) > capacity_.window_blocks) return false;
   if (capacity_.cells > 0 && worst > capacity_.cells) return false;
   const std::uint32_t candidates = request.arrival.sampling.Candidates();
   if (candidates > std::min(capacity_.max_candidates, step_tokens())) return false;
@@ -490,8 +492,10 @@ bool GroupModel::HasRoomFor(const RequestModel& request,
   const bool padded = capacity_.cells > 0;
   if (padded && LeastCells(requests, &request) > capacity_.cells) return false;
   const std::uint64_t in_blocks = padded ? request.prompt() + request.received() : worst;
-  return BlocksFor(in_blocks, capacity_.block_size) + WorstCaseBlocks(requests) + kv_.retiring() <=
-         kv_.total();
+  Blocks blocks = WorstCase(requests);
+  blocks.in_full += BlocksFor(in_blocks, capacity_.block_size) + kv().retiring();
+  blocks.in_window += kv_.WindowBlocksFor(worst) + window_kv().retiring();
+  return blocks.in_full <= kv().total() && blocks.in_window <= window_kv().total();
 }
 
 }  // namespace penstock::sim

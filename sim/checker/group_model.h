@@ -2,6 +2,7 @@
 // from plans and results alone, and checks every plan before it applies it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -15,7 +16,7 @@
 #include "scheduler/input.h"
 #include "scheduler/output.h"
 #include "sim/checker/findings.h"
-#include "sim/checker/kv_model.h"
+#include "sim/checker/group_kv.h"
 #include "sim/checker/request_model.h"
 
 namespace penstock::sim {
@@ -31,11 +32,27 @@ struct SequenceModel {
   std::uint32_t tokens_in_flight = 0;  // the most that plans in flight yield
   std::uint32_t plans_in_flight = 0;
   std::uint32_t candidates = 0;  // of contrastive search, else 0
-  bool ended = false;            // terminal or preempted: in no later plan
+  // With K and V, since those of longer texts are others: LengthRule::kRecompute.
+  std::uint64_t most_positions = UINT64_MAX;
+  bool ended = false;  // terminal or preempted: in no later plan
   // Padded KV layout: the step in which it joined a sub-batch. The result of that step frees its
   // blocks.
   std::optional<StepId> joined;
   bool listed = false;  // in this plan
+
+  // Plans from the next one on begin at or after this position: results have told the tokens
+  // before it.
+  std::uint32_t Known() const {
+    if (generated == 0) return planned;
+    return prompt_length + generated - (candidates > 0 ? 0 : 1);
+  }
+  // Positions that decodes after those in flight may fill. The newest token has K and V with
+  // contrastive search only.
+  std::uint64_t PositionsLeft() const {
+    const std::uint64_t length = std::uint64_t{prompt_length} + generated + tokens_in_flight;
+    const std::uint64_t positions = length - (candidates > 0 ? 0 : 1);
+    return most_positions - std::min(positions, most_positions);
+  }
 };
 
 class GroupModel {
@@ -44,7 +61,9 @@ class GroupModel {
 
   Epoch epoch() const { return epoch_; }
   const GroupCapacity& capacity() const { return capacity_; }
-  std::uint32_t step_tokens() const;
+  std::uint32_t step_tokens() const {
+    return std::min(config_.max_step_tokens, capacity_.max_step_tokens);
+  }
   std::uint32_t prefill_tokens() const;
 
   // A decision admits the request; the plan that starts it may follow later.
@@ -60,16 +79,17 @@ class GroupModel {
   std::uint32_t in_flight() const { return static_cast<std::uint32_t>(in_flight_.size()); }
   std::uint32_t running() const { return running_; }  // admitted, not ended
   std::uint32_t retiring() const { return static_cast<std::uint32_t>(sequences_.size()) - live_; }
-  const KvModel& kv() const { return kv_; }
+  const KvModel& kv() const { return kv_.full(); }
+  const KvModel& window_kv() const { return kv_.window(); }
   // Slots that the shards consider occupied.
   std::size_t slots_taken() const { return slots_.size(); }
   struct Reclaimed {
     std::size_t sequences = 0;
     std::size_t blocks = 0;
   };
-  // Sequences that ended and that no plan names since the last call, with their blocks.
+  // The sequences whose last plan in flight returned since the last call, and their blocks.
   Reclaimed TakeReclaimed() { return std::exchange(reclaimed_, {}); }
-  // Whether the worst cases of all that runs fit at once, so that no decode waits for memory.
+  // Whether the worst cases of all running requests fit together. Then no decode waits for memory.
   bool HasRoomForAll(const std::map<RequestId, RequestModel>& requests) const;
   bool Fits(const RequestModel& request) const;
   // Whether guaranteed admission could admit the request.
@@ -77,8 +97,12 @@ class GroupModel {
                   const std::map<RequestId, RequestModel>& requests) const;
   // G4: whether the next plan could compute something for an admitted sequence.
   bool SomethingRunnable(const std::map<RequestId, RequestModel>& requests) const;
+  struct Blocks {
+    std::uint64_t in_full = 0;    // KV group 0
+    std::uint64_t in_window = 0;  // the KV group with a window
+  };
   // G7: the most blocks that sequences which cannot be preempted may come to hold.
-  std::uint64_t WorstCaseBlocks(const std::map<RequestId, RequestModel>& requests) const;
+  Blocks WorstCase(const std::map<RequestId, RequestModel>& requests) const;
 
  private:
   struct InFlight {
@@ -99,6 +123,7 @@ class GroupModel {
   void ApplyStart(const SequenceStart& start, RequestModel& request,
                   std::set<SequenceId>& used_ids);
   void ApplyBlockOp(const BlockOp& op);
+  void MoveWindows(const StepPlan& plan);
   void ApplySegment(const Segment& segment, const RequestModel& request, SequenceModel& sequence,
                     InFlight& step);
   std::uint32_t PlanPrompt(const Segment& segment, SequenceModel& sequence);
@@ -121,7 +146,7 @@ class GroupModel {
   const Epoch epoch_;
   const GroupCapacity capacity_;
   Findings& findings_;
-  KvModel kv_;
+  GroupKv kv_;
   StepId last_step_;
   std::map<SequenceId, SequenceModel> sequences_;  // running, or named by a plan in flight
   std::map<SlotId, SequenceId> slots_;             // as the shards know them

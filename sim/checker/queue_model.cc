@@ -32,6 +32,26 @@ void QueueModel::CheckVictim(const RequestModel& victim) const {
   }
 }
 
+void QueueModel::TakePreemption(const Decision& decision, RequestModel& request,
+                                const GroupModel& group) {
+  const std::string name = Name(request.arrival.request);
+  if (decision.short_of == Budget::kOriginalLength) {
+    const SequenceModel* const sequence =
+        request.sequence ? group.Find(*request.sequence) : nullptr;
+    const bool needed = sequence != nullptr && sequence->PositionsLeft() == 0;
+    if (!needed || request.recomputed) findings_.Add("G7", name + " is computed again needlessly");
+    request.recomputed = true;
+    return;
+  }
+  CheckVictim(request);
+  if (IsPromised(config_.admission, request)) {
+    findings_.Add("G7", name + " is preempted though its length was promised");
+  }
+  if (++request.preemptions > kMaxPreemptions) {
+    findings_.Add("G7", name + " is preempted " + std::to_string(request.preemptions) + " times");
+  }
+}
+
 // The admitted request is the front of the group's queue: a preempted request, or the oldest one
 // that was overtaken as often as allowed, or the first in the order.
 void QueueModel::CheckOrder(const RequestModel& admitted, const GroupModel& group) const {
@@ -52,8 +72,8 @@ void QueueModel::CheckOrder(const RequestModel& admitted, const GroupModel& grou
   for (const RequestId id : alive_) {
     const RequestModel& request = requests_.at(id);
     if (!request.waiting() || request.refused) continue;
-    if (request.preemptions > 0) {
-      if (admitted.preemptions > 0 || !group.Fits(request)) continue;
+    if (request.restart()) {
+      if (admitted.restart() || !group.Fits(request)) continue;
       return findings_.Add("G6", Name(admitted.arrival.request) + " is admitted before " +
                                      Name(id) + ", which was preempted");
     }
@@ -62,7 +82,7 @@ void QueueModel::CheckOrder(const RequestModel& admitted, const GroupModel& grou
     const auto rank = std::make_pair(key(request), request.order);
     if (first == nullptr || rank < std::make_pair(key(*first), first->order)) first = &request;
   }
-  if (admitted.preemptions > 0 || first == nullptr) return;
+  if (admitted.restart() || first == nullptr) return;
   if (oldest->passed >= bound) first = oldest;
   if (!group.Fits(*first)) first = fitting;
   if (first == &admitted || first == nullptr) return;

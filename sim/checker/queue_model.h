@@ -27,7 +27,7 @@ class QueueModel {
 
   std::uint32_t MaxOvertakes() const;
   // Call before the request changes its state.
-  void CheckVictim(const RequestModel& victim) const;
+  void TakePreemption(const Decision& decision, RequestModel& request, const GroupModel& group);
   void CheckOrder(const RequestModel& admitted, const GroupModel& group) const;
   // Batching::kStatic: a batch is admitted in one step, with equal lengths if it must be.
   void CheckBatch(const RequestModel& admitted, const GroupModel& group, const Decision& decision);
@@ -35,6 +35,8 @@ class QueueModel {
   void CheckReasons(const scheduler::Snapshot& state) const;
 
  private:
+  void CheckVictim(const RequestModel& victim) const;
+
   struct Batch {
     std::optional<StepId> step;
     std::size_t prompt = 0;

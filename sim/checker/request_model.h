@@ -27,7 +27,8 @@ struct RequestModel {
   std::vector<TokenId> tokens;  // reported to the client
   std::optional<std::uint32_t> finish_at;
   std::uint32_t starts = 0;       // Started events
-  std::uint32_t preemptions = 0;  // kPreempted decisions
+  std::uint32_t preemptions = 0;  // for memory
+  bool recomputed = false;        // preempted as it passed the original length
   std::uint32_t overtaken = 0;
   std::uint32_t passed = 0;            // overtaken, by requests of all groups
   Budget reason = Budget::kNone;       // why it waits, by the last decision
@@ -40,6 +41,7 @@ struct RequestModel {
   std::optional<SequenceId> sequence;
   std::optional<GroupId> leaves;  // kPreempted: the group whose last results are in flight
 
+  bool restart() const { return preemptions > 0 || recomputed; }
   bool waiting() const { return state == State::kWaiting; }
   bool done() const { return state == State::kDone; }
   std::uint32_t received() const { return static_cast<std::uint32_t>(tokens.size()); }

@@ -161,7 +161,7 @@ def refuse_all(seconds):
     server.over.set()
 
 
-class SomebodyElse:
+class RefusalServer:
     """The process that refuses all requests."""
 
     host = "127.0.0.1"
@@ -285,7 +285,7 @@ def take_rounds(server, options, quiet, elsewhere, single, one, many):
         one.take_round(server, options)
         single.take_round(server, options)
         quiet.take_round(server, options)
-        with SomebodyElse(statistics.median(one.answer_times())) as other:
+        with RefusalServer(statistics.median(one.answer_times())) as other:
             elsewhere.take_round(server, options, asked=other)
         many.take_round(server, options)
 

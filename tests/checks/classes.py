@@ -7,6 +7,7 @@ The methods of one class may not be defined in two .cc files. A nested class cou
 `Scheduler::Impl` may be defined beside `Scheduler`. Headers, and thus templates, are not checked.
 """
 
+import bisect
 import re
 import sys
 
@@ -17,45 +18,41 @@ _METHOD = re.compile(
     r"((?:\b[a-z]\w*::)*)((?:\b[A-Z]\w*(?:<[^<>()]*>)?::)+)"
     r"(?:~?\w+|operator\s*(?:\(\)|[^\s\w(]+|\w+))\s*\("
 )
-_DEFAULTED = re.compile(r"^[^\n;{}()]*\([^;{}]*\)\s*(?:noexcept\s*)?=\s*default;", re.MULTILINE)
+_DEFAULTED = re.compile(r"(?:^|(?<=[;{}]))[^\n;{}()]*\([^;{}]*\)\s*(?:noexcept\s*)?=\s*default;", re.MULTILINE)
 MUTANT = re.compile(r"\bPENSTOCK_MUTANT\b")
 
 
 def namespaces_of(text):
-    """For each line, the namespaces around it; "" is an unnamed one."""
-    stack, depth, result = [], 0, []
-    for line in text.split("\n"):
-        result.append(tuple(name for name, _ in stack))
-        for match in re.finditer(r"\bnamespace\s*([\w:]*)\s*\{|[{}]", line):
-            if match.group().startswith("namespace"):
-                stack.append((match.group(1), depth))
-                depth += 1
-            elif match.group() == "{":
-                depth += 1
-            else:
-                depth -= 1
-                if stack and stack[-1][1] == depth:
-                    stack.pop()
-    return result
+    """(position, the namespaces from there on) wherever they change; "" is an unnamed one."""
+    stack, depth, changes = [], 0, [(0, ())]
+    for match in re.finditer(r"\bnamespace\s*([\w:]*)\s*\{|[{}]", text):
+        if match.group().startswith("namespace"):
+            stack.append((match.group(1), depth))
+        depth += -1 if match.group() == "}" else 1
+        if match.group() == "}" and stack and stack[-1][1] == depth:
+            stack.pop()
+        elif not match.group().startswith("namespace"):
+            continue
+        changes.append((match.end(), tuple(name for name, _ in stack)))
+    return changes
 
 
 def methods_of(source):
     """(class with its namespace, line) of every method that is defined outside its class."""
     text = blank(source)
     namespaces = namespaces_of(text)
-    heads = [(function.head, function.line) for function in cpp_functions(source)]
-    heads += [
-        (match.group(), text.count("\n", 0, match.start()) + 1)
-        for match in _DEFAULTED.finditer(text)
-    ]
-    for head, line in heads:
+    heads = [(function.head, function.start) for function in cpp_functions(source)]
+    heads += [(match.group(), match.start()) for match in _DEFAULTED.finditer(text)]
+    for head, start in heads:
         match = _METHOD.search(head)
-        inside = namespaces[line - 1]
+        index = bisect.bisect_right(namespaces, start, key=lambda change: change[0]) - 1
+        inside = namespaces[index][1]
         if match and "" not in inside:
             outer = match.group(1).removesuffix("::")
             name = re.sub(r"<[^<>]*>", "", match.group(2)).removesuffix("::")
             # A qualified name begins at the root, or inside the namespaces around it.
             around = [] if outer.startswith("penstock") else inside
+            line = text.count("\n", 0, start + match.start()) + 1
             yield "::".join([*around, *([outer] if outer else []), name]), line
 
 

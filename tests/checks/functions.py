@@ -28,6 +28,7 @@ class Function:
     lines: int  # head to closing brace
     nesting: int  # deepest control block inside
     head: str = ""  # C++ only: the text before the opening brace
+    start: int = 0  # C++ only: where the head starts in the source
 
 
 def _classify(head):
@@ -106,6 +107,7 @@ def cpp_functions(source):
                 text.count("\n", first, end) + 1,
                 nesting,
                 head,
+                head_start,
             )
         if kind != "initializer":
             head_start = position

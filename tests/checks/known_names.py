@@ -21,6 +21,20 @@ EXTERNAL_GROUPS = {
 }
 EXTERNAL = {name for group in EXTERNAL_GROUPS.values() for name in group.split()}
 
+# Commands of these programs have options that are not checked.
+EXTERNAL_PROGRAMS = set(
+    """
+    curl ctest docker numactl openssl pip tar useradd
+    """.split()
+)
+# Options of other programs that prose names without a command.
+EXTERNAL_OPTION_GROUPS = {
+    "docker run": "memory",
+    "awscurl, of those that the preset awscurl refuses": "delay extra-parameters",
+    "an example of any option": "some-name",
+}
+EXTERNAL_OPTIONS = {name for group in EXTERNAL_OPTION_GROUPS.values() for name in group.split()}
+
 EXTERNAL_FILES = {
     "modeling_rope_utils.py": "of transformers",
     "safetensors/src/tensor.rs": "of the safetensors crate",

@@ -6,8 +6,9 @@ usage: names.py [ROOT]
 A file is named with its suffix (`batch_check.cc`, `router/engine.h`) or as a path below a folder of
 the root (`tests/sim`). An identifier is a word of several CamelCase parts, a word with an
 underscore, or a call with nothing between its parentheses. It exists if a source has it outside
-comments, possibly in a string. In documents only words in backticks are checked, and indented
-examples in comments may have local variables.
+comments, possibly in a string. In documents only code blocks and words in backticks are checked, and
+indented examples in comments may have local variables. An option that a document names (`--name`)
+is one of a program or script of the repository. A decision record that is named by its number exists.
 """
 
 import io
@@ -17,6 +18,7 @@ import tokenize
 from pathlib import Path
 
 from known_names import EXTERNAL, EXTERNAL_FILES
+from option_names import options_of_code, unknown_options
 from sources import CPP_SUFFIXES, blank, list_files, report, root_from
 
 CODE = CPP_SUFFIXES + (".rs",)
@@ -38,6 +40,8 @@ _EXAMPLE = re.compile(r"\s*//[/!]?   +\S")  # an indented line of a comment: cod
 _LOCAL = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")
 _OPTION = re.compile(r'"([a-z]+(?:-[a-z0-9]+)+)"')
 _RECORD = re.compile(r"\b(?:[Dd]ecision|[Rr]ecord)s?(?: records?)? (\d{4})\b")
+_SETTING = re.compile(r"^\s*(?!PENSTOCK_)[A-Z]\w*=")  # of a systemd unit or an environment
+_SHELL_FUNCTION = re.compile(r"^\s+(\w+)\(\) \{", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _BACKTICKS = re.compile(r"`([^`]+)`")
 
@@ -94,14 +98,34 @@ def code_of(path, text):
 
 
 def document_words(text):
-    """(line, text) of what stands in backticks and outside code blocks."""
-    fenced = False
+    """(line, text) of the lines of code blocks, and of what stands in backticks outside them.
+
+    A command of several lines counts for its first line. Settings of other programs (`KEY=value`) and functions that
+    the text of a shell defines are left out.
+    """
+    fenced, command = False, ""
+    local = re.compile("|".join(rf"\b{name}\b" for name in _SHELL_FUNCTION.findall(text)) or r"(?!)")
     for number, line in enumerate(text.split("\n"), 1):
         if line.lstrip().startswith("```"):
             fenced = not fenced
-        elif not fenced and not line.startswith("    "):
+        elif fenced or line.startswith("    "):
+            first = first if command else number
+            command += " " + local.sub(" ", _SETTING.sub(" ", line))
+            if line.endswith(("\\", "|")):
+                command = command.rstrip("\\")
+                continue
+            yield first, command.replace("\\n", " ")
+            command = ""
+        else:
             for quoted in _BACKTICKS.findall(line):
                 yield number, quoted
+
+
+def document_records(text):
+    """(line, number) of the decision records that a document names anywhere."""
+    for number, line in enumerate(text.split("\n"), 1):
+        for record in _RECORD.findall(line):
+            yield number, record
 
 
 def named_files(text):
@@ -123,9 +147,12 @@ class Names:
         self.tops = {p.parts[0] for p in files if len(p.parts) > 1 and p.parts[0][0] != "."}
         self.records = {p.name[:4] for p in files if p.parent == Path("docs/decisions")}
         self.words = set(EXTERNAL) | {p.stem for p in files}
+        self.options = set()
         for path in files:
             if path.suffix != ".md" and path.as_posix() not in SKIPPED_FILES:
-                self._add_words(code_of(path, read(root / path)))
+                code = code_of(path, read(root / path))
+                self._add_words(code)
+                self.options |= options_of_code(path, code)
 
     def _add_words(self, code):
         self.words.update(_WORD.findall(code))
@@ -181,6 +208,16 @@ def problems_in(path, number, text, names):
             yield f"{path}:{number}: no source defines {match.group()}"
 
 
+def problems_in_document(path, text, names):
+    for number, words in document_words(text):
+        yield from problems_in(path, number, words, names)
+        for option in unknown_options(words, names.options):
+            yield f"{path}:{number}: no program has an option {option}"
+    for number, record in document_records(text):
+        if record not in names.records:
+            yield f"{path}:{number}: there is no decision {record}"
+
+
 def is_checked(path):
     if path.as_posix() in SKIPPED_FILES or path.parts[:2] == ("tests", "data"):
         return False
@@ -195,10 +232,10 @@ def check(root):
     problems, checked = [], [p for p in files if is_checked(p)]
     for path in checked:
         text = prose_of(path, read(root / path))
-        numbered = (
-            document_words(text) if path.suffix == ".md" else enumerate(text.split("\n"), 1)
-        )
-        for number, line in numbered:
+        if path.suffix == ".md":
+            problems += problems_in_document(path, text, names)
+            continue
+        for number, line in enumerate(text.split("\n"), 1):
             problems += problems_in(path, number, line, names)
     return problems, f"what the prose of {len(checked)} files names exists"
 

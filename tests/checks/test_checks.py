@@ -174,9 +174,11 @@ def test_unbuilt_finds_a_source_that_no_list_names(tmp_path):
         unbuilt.check,
         tmp_path,
         {
-            "a/CMakeLists.txt": "penstock_library(a SOURCES x.cc b/y.cc DEPS c)\n",
+            "a/CMakeLists.txt": "file(GLOB found CONFIGURE_DEPENDS c/*.cc)\n"
+            "penstock_library(a SOURCES x.cc b/y.cc ${found} DEPS c)\n",
             "a/x.cc": "",
             "a/b/y.cc": "",
+            "a/c/z.cc": "",
             "a/z.cc": "",
             "a/b/x.cc": "",
         },
@@ -203,6 +205,17 @@ def test_classes_finds_qualified_and_defaulted_methods(tmp_path, elsewhere):
     sources = {"a/x.cc": "namespace penstock::a {\nvoid X::F() {}\n}\n", "b/y.cc": elsewhere}
     found = problems_of(classes.check, tmp_path, sources)
     assert len(found) == 1 and "penstock::a::X is also defined in a/x.cc" in found[0]
+
+
+@pytest.mark.parametrize("method", ["void X::G() {}", "X::~X() = default;"])
+def test_classes_finds_methods_in_a_namespace_of_one_line(tmp_path, method):
+    sources = {
+        "a/x.cc": "namespace p::a { class Y; void X::F() {} }\n",
+        "b/y.cc": "namespace p { namespace a { class Y; " + method + " } }\n",
+        "c/y.cc": "namespace q { " + method + " }\nnamespace { " + method + " }\n",
+    }
+    found = problems_of(classes.check, tmp_path, sources)
+    assert found == ["b/y.cc:1: p::a::X is also defined in a/x.cc"]
 
 
 def test_classes_passes_nested_classes_namespaces_templates_and_declarations(tmp_path):
@@ -234,6 +247,8 @@ NAMED = {
     "router/engine.h": "class Engine { void CheckStep(); int kept_; };\n",
     "docs/decisions/0002-we-chose-this.md": "# 0002 We chose this\n",
     "options.cc": 'Row row{"max-batch-size"};\n',
+    "tool.py": 'parser.add_argument("--only", help="one")\n',
+    "script": "case $1 in\n  --fix) ;;\nesac\n",
 }
 
 
@@ -251,6 +266,11 @@ NAMED = {
         ("run", "# starts LoadedFacts\n", "no source defines LoadedFacts"),
         ("docs/a.md", "It is `LoadedFacts` there.\n", "no source defines LoadedFacts"),
         ("docs/a.md", "It is in `guarantees.md`.\n", "no file guarantees.md"),
+        ("docs/a.md", "`router` takes `--max-size`.\n", "no program has an option --max-size"),
+        ("docs/a.md", "    penstock-router --max-size 3\n", "no program has an option --max-size"),
+        ("docs/a.md", "    curl -s x | sort --max-size 3\n", "no program has an option --max-size"),
+        ("docs/a.md", "    CheckNow();\n", "no source defines CheckNow"),
+        ("docs/a.md", "As decision 0001 says.\n", "no decision 0001"),
         ("a.h", "// as docs/decisions/0001 says\n", "no docs/decisions/0001"),
         ("a.h", "// as decision 0001 says\n", "no decision 0001"),
     ],
@@ -268,7 +288,13 @@ def test_names_passes_what_exists_and_what_is_known_to_be_external(tmp_path):
         "//   auto a_local = Engine(some_options);\n"
         "// Engines, build/bin/x.sh, shard.pb.h, ResourceExhausted, https://a.b/GoneAway/x.md\n"
     )
-    files = {**NAMED, "router/engine.cc": comment, "docs/a.md": "A word: LoadedFacts. `router/`\n"}
+    document = (
+        "A word: LoadedFacts. `router/`; decision 0002; `--max-batch-size 3`, `--only`, `--fix`\n"
+        "\n```\nX=1 penstock-router --no-max-batch-size \\\n  --only --fix\n"
+        "curl -H x --cacert ca.pem \\\n  --other\n```\n"
+        "    ExecStart=/x/router --only\n    turn() {\n    turn()\n"
+    )
+    files = {**NAMED, "router/engine.cc": comment, "docs/a.md": document}
     assert problems_of(names.check, tmp_path, files) == []
 
 

@@ -12,8 +12,10 @@ from sources import list_files, report, root_from
 
 def is_listed(path, lists):
     for folder in path.parents:
-        text = lists.get(folder)
-        if text is not None and path.relative_to(folder).as_posix() in text.split():
+        words = lists.get(folder, "").split()
+        name = path.relative_to(folder)
+        # The second one is file(GLOB ... FOLDER/*.cc).
+        if name.as_posix() in words or (name.parent / f"*{name.suffix}").as_posix() in words:
             return True
     return False
 

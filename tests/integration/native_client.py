@@ -116,8 +116,8 @@ class Group:
             "rendezvous": f"{pathlib.Path(self.folder.name).name}-{self.epoch}",
             "fingerprint": facts[rank].fingerprint, "limits": self.limits})
         warm = self.all("Warmup", lambda _: {"epoch": self.epoch})
-        blocks = min(w.blocks for w in warm)
-        self.all("Commit", lambda _: {"epoch": self.epoch, "blocks": blocks})
+        blocks = min(w.blocks[0] for w in warm)
+        self.all("Commit", lambda _: {"epoch": self.epoch, "blocks": [blocks]})
         return facts[0], warm[0]
 
     def run(self, plans):

@@ -163,10 +163,13 @@ def test_a_killed_download_resumes(tmp_path, hub, options, code):
 
     hub.trouble[WEIGHTS] = hang
     child = subprocess.Popen([BIN / "penstock-launcher", "--model-id", REPO, "--port", "0", *options],
-                             env=environment(tmp_path, hub), stderr=subprocess.DEVNULL)
+                             env=environment(tmp_path, hub), stderr=subprocess.PIPE, text=True)
     assert reached.wait(30)
     child.send_signal(signal.SIGTERM)
-    assert child.wait(10) == code
+    _, said = child.communicate(timeout=2)
+    assert child.returncode == code
+    assert said.splitlines()[-1].endswith(
+        "launcher: stopping: received SIGTERM before the model was complete")
     release.set()
     asked = []
     hub.trouble[WEIGHTS] = lambda handler, start, end, content: asked.append((start, end))
@@ -295,6 +298,7 @@ def test_a_renamed_model_is_followed(tmp_path, hub):
     (REPO, ["--revision", "../../x"], "--revision ../../x: must be a branch, a tag or a commit"),
     ("no such folder", [], "there is no such folder, and it is no model id"),
     ("../secret", [], "there is no such folder"),
+    ("https://huggingface.co/org/name", [], "is an address; give a model id (org/name) or"),
 ])
 def test_what_the_hub_does_not_have_is_reported(tmp_path, hub, model, options, words):
     code, _, error = fetch(tmp_path, hub, model=model, options=options)

@@ -18,12 +18,11 @@ SERVED = {
     "gpt_oss": ("--num-shard", "2", "--speculate", "3"),
     "mixtral": ("--num-shard", "2", "--quantize", "int8"),
     "phi3": ("--contrastive-search", "--kv-cache-dtype", "int8", "--dtype", "bfloat16"),
-    "qwen3_5": ("--num-shard", "2"),
+    "qwen3_5": ("--num-shard", "2", "--speculate", "3"),
     "qwen3_next": ("--quantize", "int8", "--kv-cache-dtype", "int8", "--dtype", "bfloat16"),
 }
 REFUSED = {
     ("--kv-layout", "padded"): "`kv-layout` must be paged",
-    ("--speculate", "3"): "`speculate` must be 0",
     ("--contrastive-search",): "`contrastive-search` must be off",
 }
 

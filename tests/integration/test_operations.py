@@ -2,11 +2,41 @@
 
 import json
 import os
+import pathlib
+import re
 import signal
 import subprocess
 import time
 
 import pytest
+from penstock_testing import BIN, Server
+
+
+SIMULATED = ("--shard-program", BIN / "penstock-simshard")
+
+
+def with_open_files(tmp_path, soft, hard):
+    """A launcher that starts under these limits of open files."""
+    script = tmp_path / "limited"
+    script.write_text(f'#!/bin/bash\nulimit -Sn {soft}; ulimit -Hn {hard}\n'
+                      f'exec {BIN / "penstock-launcher"} "$@"\n')
+    script.chmod(0o755)
+    return script
+
+
+def test_router_and_shards_raise_their_limit_of_open_files(tmp_path):
+    with Server(*SIMULATED, launcher=with_open_files(tmp_path, 256, 9000)) as server:
+        for pid in server.children():
+            limits = pathlib.Path(f"/proc/{pid}/limits").read_text()
+            assert re.search(r"^Max open files +(\d+)", limits, re.M).group(1) == "9000", limits
+    assert "open files" not in "\n".join(server.lines)
+
+
+def test_a_hard_limit_of_open_files_below_the_connections_is_warned_of_once(tmp_path):
+    with Server(*SIMULATED, launcher=with_open_files(tmp_path, 256, 1000)) as server:
+        assert server.generate("x", max_new_tokens=2)["generated_text"]
+    [line] = [line for line in server.lines if "open files" in line]
+    assert " 1000, " in line and " 4096 connections need 4224" in line and "LimitNOFILE" in line
 
 
 def plans(server):

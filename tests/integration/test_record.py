@@ -60,7 +60,7 @@ def test_a_live_record_replays_byte_for_byte(recorded, tmp_path):
     numbers, text = replay(BIN / "penstock-replay", recorded, tmp_path / "outputs")
     assert "the same outputs, byte for byte; all guarantees hold" in text
     assert numbers["output"] == numbers["input"] > 1000
-    assert 6 <= numbers["cancel"] <= 12, "who left, and nobody else"
+    assert 6 <= numbers["cancel"] <= 12, "only the requests of clients that left"
     assert numbers["preemption"] > 0 or not offers_preemption()
     assert numbers["calibration sample"] > 0
     assert numbers["token"] > 18 * 300

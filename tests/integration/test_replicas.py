@@ -154,10 +154,10 @@ def test_a_rank_that_continues_in_time_is_not_lost(replicas):
     os.kill(victim, signal.SIGCONT)
     stream.join(20)
     assert not stream.failed()
-    nobody, _other_end = socket.socketpair()
-    nobody.settimeout(1)
+    unread, _other_end = socket.socketpair()
+    unread.settimeout(1)
     with pytest.raises(TimeoutError):  # a second without an event
-        nobody.recv(1)
+        unread.recv(1)
     assert up(server, 0) == up(server, 1) == 1
     assert pid_of(server, group=0, rank=1) == victim
     assert server.stop() == 0

@@ -119,7 +119,7 @@ def test_the_target_time_cuts_prompts_while_others_stream(simulated, tmp_path):
     for step in mixed:
         assert 0 < step["predicted_us"] <= target * 1000, step
     whole = [s for s in steps if s["prefill_tokens"] == 500 and not s["rows"]]
-    assert len(whole) == 1, "nobody streams yet: no reason to cut"
+    assert len(whole) == 1, "no request streams yet: no reason to cut"
     assert whole[0]["taken_us"] > 0
     metrics = server.metrics()
     assert metrics["penstock_step_predicted_ratio_count"] > 10

@@ -184,7 +184,7 @@ def test_a_router_takes_the_other_programs_flags(tmp_path):
         assert int(match.group(1)) > 0
         assert "--max-waiting-tokens has no effect without --prefill whole" in router.output()
         assert "--revision v2 has no effect: the model is the local folder" in router.output()
-        assert "waiting-served-ratio" not in router.output(), "a default is nobody's wish"
+        assert "waiting-served-ratio" not in router.output(), "a default is not an option that the user set"
         router.popen.send_signal(signal.SIGTERM)
         assert router.wait_exit(30) == 0
     finally:

@@ -255,6 +255,26 @@ def test_wrong_files_are_usage_errors_before_a_shard_starts(pki, cert, key, more
     assert "shard-0" not in launcher.output()
 
 
+def test_bench_checks_the_certificate_of_the_server(simulated, pki):
+    url = simulated(*options(pki), tls=client(pki)).url
+    load = (BIN / "penstock-bench", "--requests", "4", "--max-new-tokens", "4", "--url", url)
+    awscurl = (BIN / "penstock-bench", "--preset", "awscurl", "-d", '{"inputs":"a"}',
+               "-H", "Content-Type: application/json", "-N", "2", f"{url}/generate")
+
+    def run(*command):
+        return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    for more in ("--ca-file", f"{pki}/ca.pem"), ("--insecure",):
+        done = run(*load, *more)
+        assert done.returncode == 0 and json.loads(done.stdout)["failures"] == 0, done.stdout
+    for more in (), ("--ca-file", f"{pki}/other.pem"):
+        done = run(*load, *more)
+        assert done.returncode == 1 and "--ca-file" in done.stdout, done.stdout
+    assert "must be a PEM file" in run(*load, "--ca-file", f"{pki}/absent.pem").stderr
+    assert run(*awscurl, "-k").returncode == 0
+    assert run(*awscurl).returncode != 0
+
+
 def test_silent_clients_do_not_block_others(simulated, pki):
     server = simulated(*options(pki), tls=client(pki))
     silent = [socket.create_connection((server.host, server.port), 10) for _ in range(600)]

@@ -29,7 +29,6 @@ from checkpoints import BOS, GOLDENS, Recipe, recipes
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROMPT, NEW = 80, 32
 ROWS = (5, 40, 79, 95, 111)  # positions with a golden row
-CHUNK = 7
 CLOSE_CALL = 4e-3  # the best two logits of a greedy step: nearer ones say nothing
 LEAST_BOUND = 1e-4
 WIDE = 1e-4  # more than this between cached and whole is avoided
@@ -131,9 +130,6 @@ class Oracle:
         rows = [row_json(p, "whole", whole[p], sample) for p in ROWS]
         if by_step:
             rows += [row_json(p, "decode", decoded[p], sample) for p in ROWS if p >= PROMPT]
-            for p in ROWS:
-                parts = [text[i:min(i + CHUNK, p + 1)] for i in range(0, p + 1, CHUNK)]
-                rows.append(row_json(p, "chunks", self.cached(parts)[-1], sample))
         best = [row.topk(2).values.tolist() for row in steps]
         return {
             "type": self.recipe.model_type, "variant": self.recipe.name, "seed": seed,

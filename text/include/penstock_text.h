@@ -115,6 +115,10 @@ void penstock_decoder_free(penstock_decoder* decoder);
 int32_t penstock_decoder_push(penstock_decoder* decoder, uint32_t id, const char** text,
                               size_t* text_size, penstock_bytes* error);
 
+/* The text that `push` of this token and then `finish` would give. The decoder stays as it is. */
+int32_t penstock_decoder_peek(const penstock_decoder* decoder, uint32_t id, penstock_bytes* text,
+                              penstock_bytes* error);
+
 /* 1 while nothing is held back and nothing that came before has a part in the next token's text,
  * else 0. In that state a token whose `settled_text` is settled needs no push: that is its text
  * (nothing for a special one that is skipped), and the decoder stays as it is. */

@@ -1,8 +1,6 @@
 #include "tools/bench/load_options.h"
 
 #include <boost/json/parse.hpp>
-#include <boost/url/parse.hpp>
-#include <boost/url/url_view.hpp>
 #include <charconv>
 #include <fstream>
 #include <system_error>
@@ -15,12 +13,9 @@ namespace penstock::bench {
 namespace {
 
 absl::Status ApplyUrl(const std::string& text, LoadOptions& config) {
-  const auto url = boost::urls::parse_uri(text);
-  if (!url || url->scheme() != "http" || url->host().empty()) {
-    return BadOption("url", text, "http://HOST[:PORT]");
-  }
-  config.host = url->host();
-  config.port = url->has_port() ? url->port_number() : 80;
+  const auto url = ParseServerUrl(text);
+  if (!url) return BadOption("url", text, "http://HOST[:PORT] or https://HOST[:PORT]");
+  config.server = *url;
   return absl::OkStatus();
 }
 
@@ -42,7 +37,12 @@ using options::OptionSpec;
 using options::Type;
 
 constexpr OptionSpec kRows[] = {
-    OptionSpec("url", Type::kString, "http://127.0.0.1:3000", "Server."),
+    OptionSpec("url", Type::kString, "http://127.0.0.1:3000",
+               "Server: http://HOST[:PORT] or https://HOST[:PORT]."),
+    OptionSpec("ca-file", Type::kPath, "",
+               "PEM file with the certificates that an https server's must come from. Unset: those "
+               "that the system trusts."),
+    OptionSpec("insecure", Type::kBool, "false", "Do not check an https server's certificate."),
     OptionSpec("api", options::OneOf("tgi|openai-chat|openai-completions"), "tgi",
                "Dialect of the requests; always streamed."),
     OptionSpec("rate", options::Float(0, 1e6), "0",
@@ -112,6 +112,7 @@ absl::StatusOr<LoadOptions> ToOptions(const options::Values& values) {
   config.output = values.GetString("output");
   config.progress = values.GetBool("progress");
   PENSTOCK_ASSIGN_OR_RETURN(config.server_pids, ReadPids(values.GetList("server-pid")));
+  config.trust = {values.GetString("ca-file"), values.GetBool("insecure")};
   PENSTOCK_RETURN_IF_ERROR(ApplyUrl(values.GetString("url"), config));
   if (values.HasValue("prompts")) {
     PENSTOCK_RETURN_IF_ERROR(ReadPrompts(values.GetString("prompts"), config));

@@ -9,13 +9,15 @@
 #include <string>
 #include <vector>
 
+#include "tools/bench/server_stream.h"
+
 namespace penstock::bench {
 
 enum class Api : std::uint8_t { kTgi, kOpenAiChat, kOpenAiCompletions };
 
 struct LoadOptions {
-  std::string host = "127.0.0.1";
-  std::uint16_t port = 3000;
+  ServerUrl server;
+  TlsTrust trust;
   Api api = Api::kTgi;
   double rate = 0;                // requests/s of a Poisson process; 0 = closed loop
   std::uint32_t concurrency = 8;  // closed loop: requests in flight; open loop: the most allowed

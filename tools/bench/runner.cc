@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <boost/asio.hpp>
-#include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <deque>
 #include <fstream>
@@ -12,29 +11,23 @@
 #include <random>
 #include <sstream>
 #include <string>
-#include <tuple>
 #include <utility>
 
+#include "common/status.h"
 #include "tools/bench/progress_bar.h"
 #include "tools/bench/request_body.h"
+#include "tools/bench/server_stream.h"
 #include "tools/bench/sse_reader.h"
 
 namespace penstock::bench {
 namespace {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = beast::http;
+namespace http = boost::beast::http;
 using tcp = asio::ip::tcp;
 using ErrorCode = boost::system::error_code;
 
 constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
-
-struct Connection {
-  explicit Connection(asio::io_context& io) : stream(io) {}
-  beast::tcp_stream stream;
-  beast::flat_buffer buffer;
-};
 
 // utime + stime of a process; 0 when it is gone.
 double CpuSeconds(int pid) {
@@ -63,9 +56,11 @@ class Load {
   absl::StatusOr<RunReport> Run() {
     ErrorCode error;
     tcp::resolver resolver(io_);
-    const auto found = resolver.resolve(config_.host, std::to_string(config_.port), error);
+    const ServerUrl& server = config_.server;
+    const auto found = resolver.resolve(server.host, std::to_string(server.port), error);
     if (error || found.empty()) return absl::UnavailableError("url: " + error.message());
     endpoint_ = found.begin()->endpoint();
+    PENSTOCK_ASSIGN_OR_RETURN(tls_, MakeTlsContext(server, config_.trust));
     if (config_.api != Api::kTgi && config_.model.empty()) {
       const absl::Status named = AskModel();
       if (!named.ok()) return named;
@@ -81,11 +76,12 @@ class Load {
  private:
   // Sets the model to the first that the server names.
   absl::Status AskModel() {
-    http::response<http::string_body> response;
+    ServerStream::Parser parser;
     ErrorCode error;
-    asio::co_spawn(io_, FetchModels(response, error), asio::detached);
+    asio::co_spawn(io_, FetchModels(parser, error), asio::detached);
     io_.run();
-    if (error) return absl::UnavailableError("GET /v1/models: " + error.message());
+    if (error) return absl::UnavailableError("GET /v1/models: " + ErrorText(error));
+    const auto& response = parser.get();
     const std::optional<std::string> model = FirstModel(response.body());
     if (response.result() != http::status::ok || !model) {
       return absl::UnavailableError("GET /v1/models: status " +
@@ -96,17 +92,14 @@ class Load {
     return absl::OkStatus();
   }
 
-  asio::awaitable<void> FetchModels(http::response<http::string_body>& response, ErrorCode& error) {
-    http::request<http::string_body> request(http::verb::get, "/v1/models", 11);
+  asio::awaitable<void> FetchModels(ServerStream::Parser& parser, ErrorCode& error) {
+    ServerStream::Request request(http::verb::get, "/v1/models", 11);
     SetHeaders(request);
-    Connection connection(io_);
-    connection.stream.expires_after(config_.timeout);
-    std::tie(error) = co_await connection.stream.async_connect(endpoint_, kNoThrow);
-    if (error) co_return;
-    std::tie(error, std::ignore) = co_await http::async_write(connection.stream, request, kNoThrow);
-    if (error) co_return;
-    std::tie(error, std::ignore) =
-        co_await http::async_read(connection.stream, connection.buffer, response, kNoThrow);
+    ServerStream stream(io_, tls_, config_.server.host);
+    error = co_await stream.Connect(endpoint_, config_.timeout);
+    if (!error) error = co_await stream.Write(request);
+    if (!error) error = co_await stream.ReadHead(parser);
+    while (!error && !parser.is_done()) error = co_await stream.ReadSome(parser);
   }
 
   void RunPhase(std::uint32_t requests) {
@@ -176,32 +169,32 @@ class Load {
     progress_.Show(static_cast<std::uint32_t>(records_.size()));
   }
 
-  std::unique_ptr<Connection> TakeConnection() {
-    if (idle_.empty()) return std::make_unique<Connection>(io_);
+  std::unique_ptr<ServerStream> TakeConnection() {
+    if (idle_.empty()) return std::make_unique<ServerStream>(io_, tls_, config_.server.host);
     auto connection = std::move(idle_.back());
     idle_.pop_back();
     return connection;
   }
 
   // Returns true if the connection may be used again.
-  asio::awaitable<bool> Exchange(Connection& connection, RequestRecord& record) {
-    connection.stream.expires_after(config_.timeout);
-    if (!connection.stream.socket().is_open()) {
-      auto [error] = co_await connection.stream.async_connect(endpoint_, kNoThrow);
-      if (error) co_return Fail(record, "connect: " + error.message());
-      connection.stream.socket().set_option(tcp::no_delay(true));
+  asio::awaitable<bool> Exchange(ServerStream& connection, RequestRecord& record) {
+    if (connection.is_open()) {
+      connection.ExpiresAfter(config_.timeout);
+    } else {
+      const ErrorCode error = co_await connection.Connect(endpoint_, config_.timeout);
+      if (error) co_return Fail(record, "connect: " + ErrorText(error));
     }
-    auto [error, bytes] = co_await http::async_write(connection.stream, MakeRequest(), kNoThrow);
+    const ServerStream::Request request = MakeRequest();
+    const ErrorCode error = co_await connection.Write(request);
     if (error) co_return Fail(record, "write: " + error.message());
     co_return co_await ReadStream(connection, record);
   }
 
-  asio::awaitable<bool> ReadStream(Connection& connection, RequestRecord& record) {
-    http::response_parser<http::string_body> parser;
+  asio::awaitable<bool> ReadStream(ServerStream& connection, RequestRecord& record) {
+    ServerStream::Parser parser;
     parser.body_limit(boost::none);
-    auto [header_error, header_bytes] =
-        co_await http::async_read_header(connection.stream, connection.buffer, parser, kNoThrow);
-    if (header_error) co_return Fail(record, "read: " + header_error.message());
+    const ErrorCode head_error = co_await connection.ReadHead(parser);
+    if (head_error) co_return Fail(record, "read: " + head_error.message());
     SseReader reader;
     const bool streaming = parser.get().result() == http::status::ok;
     while (true) {
@@ -211,8 +204,7 @@ class Load {
         body.clear();
       }
       if (parser.is_done()) break;
-      auto [error, bytes] =
-          co_await http::async_read_some(connection.stream, connection.buffer, parser, kNoThrow);
+      const ErrorCode error = co_await connection.ReadSome(parser);
       if (error) co_return Fail(record, "stream: " + error.message());
     }
     if (!streaming) {
@@ -235,8 +227,8 @@ class Load {
     return false;
   }
 
-  http::request<http::string_body> MakeRequest() {
-    http::request<http::string_body> request(http::verb::post, Target(config_.api), 11);
+  ServerStream::Request MakeRequest() {
+    ServerStream::Request request(http::verb::post, Target(config_.api), 11);
     SetHeaders(request);
     request.set(http::field::content_type, "application/json");
     request.body() = RequestBody(config_, NextPrompt());
@@ -244,8 +236,8 @@ class Load {
     return request;
   }
 
-  void SetHeaders(http::request<http::string_body>& request) const {
-    request.set(http::field::host, config_.host + ":" + std::to_string(config_.port));
+  void SetHeaders(ServerStream::Request& request) const {
+    request.set(http::field::host, config_.server.HostHeader());
     if (!config_.api_key.empty()) {
       request.set(http::field::authorization, "Bearer " + config_.api_key);
     }
@@ -268,7 +260,8 @@ class Load {
   std::mt19937_64 random_;
   asio::steady_timer timer_;
   tcp::endpoint endpoint_;
-  std::vector<std::unique_ptr<Connection>> idle_;
+  TlsContext tls_;
+  std::vector<std::unique_ptr<ServerStream>> idle_;
   std::deque<Clock::time_point> waiting_;  // bounded by the number of requests
   std::vector<RequestRecord> records_;
   std::uint32_t left_ = 0;

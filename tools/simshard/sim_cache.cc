@@ -19,12 +19,15 @@ void SimCache::Copy(BlockId src, BlockId dst) {
 }
 
 std::int64_t SimCache::FindWrong(std::span<const BlockId> table,
-                                 std::span<const std::uint64_t> hashes) const {
-  for (std::size_t first = 0; first < hashes.size(); first += block_size_) {
-    const std::size_t count = std::min<std::size_t>(block_size_, hashes.size() - first);
+                                 std::span<const std::uint64_t> hashes, std::uint64_t first) const {
+  std::size_t count = 0;
+  for (; first < hashes.size(); first += count) {
+    const std::size_t within = first % block_size_;
+    count = std::min<std::size_t>(block_size_ - within, hashes.size() - first);
     const auto expected = hashes.begin() + static_cast<std::ptrdiff_t>(first);
-    const auto cells =
-        cells_.begin() + std::ptrdiff_t{table[first / block_size_].value()} * block_size_;
+    const auto cells = cells_.begin() +
+                       std::ptrdiff_t{table[first / block_size_].value()} * block_size_ +
+                       static_cast<std::ptrdiff_t>(within);
     const auto end = expected + static_cast<std::ptrdiff_t>(count);
     const auto [wrong, cell] = std::mismatch(expected, end, cells);
     if (wrong != end) return wrong - hashes.begin();

@@ -24,9 +24,9 @@ class SimCache {
   void Write(std::span<const BlockId> table, std::uint32_t position, std::uint64_t prefix_hash);
   void Copy(BlockId src, BlockId dst);
 
-  // The first position below `hashes.size()` whose hash differs, or -1.
-  std::int64_t FindWrong(std::span<const BlockId> table,
-                         std::span<const std::uint64_t> hashes) const;
+  // The first position from `first` on, below `hashes.size()`, whose hash differs, or -1.
+  std::int64_t FindWrong(std::span<const BlockId> table, std::span<const std::uint64_t> hashes,
+                         std::uint64_t first = 0) const;
 
   std::uint64_t Bytes() const { return cells_.size() * sizeof(std::uint64_t); }
 

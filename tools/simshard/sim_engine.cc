@@ -46,6 +46,12 @@ v1::DescribeResponse SimEngine::Facts() const {
   v1::KvGroup& group = *facts.add_kv_groups();
   group.set_bytes_per_token(sizeof(std::uint64_t));
   group.set_layers(1);
+  if (options_.window > 0) {
+    v1::KvGroup& windows = *facts.add_kv_groups();
+    windows.set_bytes_per_token(sizeof(std::uint64_t));
+    windows.set_layers(1);
+    windows.set_window(options_.window);
+  }
   for (const char* name : {"simulated", "copy", "prefix_caching", "contrastive_search"}) {
     facts.add_capabilities(name);
   }
@@ -55,8 +61,8 @@ v1::DescribeResponse SimEngine::Facts() const {
       facts.add_capabilities(name);
     }
   }
-  const std::uint64_t hash =
-      HashText(MixHash(facts_.vocabulary, facts.max_position()), facts_.model_type);
+  const std::uint64_t sizes = MixHash(facts_.vocabulary, facts.max_position());
+  const std::uint64_t hash = HashText(MixHash(sizes, options_.window), facts_.model_type);
   facts.set_fingerprint("simulated-" + std::to_string(hash));
   return facts;
 }
@@ -84,7 +90,10 @@ absl::Status SimEngine::Configure(const v1::ConfigureRequest& setup) {
 
 absl::StatusOr<v1::WarmupResponse> SimEngine::Warmup() {
   v1::WarmupResponse report;
-  report.set_blocks(options_.blocks);
+  report.add_blocks(options_.blocks);
+  if (options_.window > 0) {
+    report.add_blocks(has_window() ? options_.window_blocks : options_.blocks);
+  }
   const v1::Limits& limits = setup_.limits();
   const std::uint64_t pool = std::uint64_t{options_.blocks} * options_.block_size;
   for (StepTimeSample sample : shard::WarmupSweep({limits.max_step_tokens(), limits.max_sequences(),
@@ -122,10 +131,18 @@ scheduler::StepShape SimEngine::ShapeOf(const std::vector<Segment>& segments) {
 }
 
 absl::StatusOr<std::uint64_t> SimEngine::Commit(const shard::PoolSize& pool) {
-  cache_ = SimCache(pool.blocks, options_.block_size);
-  slots_ = shard::SlotTable(setup_.limits().max_sequences(), 1);
+  caches_.assign(1, SimCache(pool.blocks[0], options_.block_size));
+  if (has_window()) caches_.emplace_back(pool.blocks[1], options_.block_size);
+  slots_ =
+      shard::SlotTable(setup_.limits().max_sequences(), static_cast<std::uint32_t>(caches_.size()));
   stories_.assign(setup_.limits().max_sequences(), std::nullopt);
-  return cache_.Bytes();
+  return CacheBytes();
+}
+
+std::uint64_t SimEngine::CacheBytes() const {
+  std::uint64_t bytes = 0;
+  for (const SimCache& cache : caches_) bytes += cache.Bytes();
+  return bytes;
 }
 
 void SimEngine::Reset() {
@@ -153,8 +170,14 @@ absl::StatusOr<StepResult> SimEngine::Execute(const StepPlan& plan) {
   Duration cost = StepTime(ShapeOf(live)) * faults.factor + faults.delay;
   // All rows are written before any is read, as in a real step. So two writers of a block are
   // found.
-  for (const Segment& segment : live) WriteRows(segment);
-  for (const Segment& segment : live) PENSTOCK_RETURN_IF_ERROR(CheckContext(segment));
+  std::vector<std::uint32_t> first_rows;
+  for (const Segment& segment : live) {
+    first_rows.push_back(slots_.at(segment.slot).committed);
+    WriteRows(segment);
+  }
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    PENSTOCK_RETURN_IF_ERROR(CheckContext(live[i], first_rows[i]));
+  }
   StepResult result;
   for (const Segment& segment : live) result.sequences.push_back(Answer(segment));
   Falsify(result, faults);
@@ -165,7 +188,7 @@ absl::StatusOr<StepResult> SimEngine::Execute(const StepPlan& plan) {
   free_at_ = (begin - free_at_ <= kLateness ? free_at_ : begin) + cost;
   if (cost > Duration(0)) PENSTOCK_RETURN_IF_ERROR(WaitUntil(free_at_));
   result.timings.forward = SteadyNow() - begin;
-  result.memory_bytes = cache_.Bytes();
+  result.memory_bytes = CacheBytes();
   return result;
 }
 
@@ -214,7 +237,7 @@ void SimEngine::ApplyControl(const StepPlan& plan) {
     stories_[start.slot.value()] = std::move(story);
   }
   for (const BlockOp& op : plan.block_ops) {
-    if (op.kind == BlockOp::Kind::kCopy) cache_.Copy(op.src, op.dst);
+    if (op.kind == BlockOp::Kind::kCopy) caches_[op.kv_group].Copy(op.src, op.dst);
   }
 }
 
@@ -235,19 +258,37 @@ void SimEngine::WriteRows(const Segment& segment) {
   const std::uint32_t rows = prompt ? segment.count : 1;
   for (std::uint32_t i = 0; i < rows; ++i) {
     const std::uint32_t position = sequence.committed + i;
-    cache_.Write(sequence.tables[0], position, story.hashes[position]);
+    Write(sequence, position, story.hashes[position]);
   }
   sequence.committed += rows;
 }
 
-absl::Status SimEngine::CheckContext(const Segment& segment) {
+void SimEngine::Write(const RankSequence& sequence, std::uint32_t position, std::uint64_t hash) {
+  for (std::size_t group = 0; group < caches_.size(); ++group) {
+    caches_[group].Write(sequence.tables[group], position, hash);
+  }
+}
+
+absl::Status SimEngine::CheckContext(const Segment& segment, std::uint32_t first_row) {
   const RankSequence& sequence = slots_.at(segment.slot);
   const std::span<const std::uint64_t> hashes(stories_[segment.slot.value()]->hashes);
-  const std::int64_t wrong = cache_.FindWrong(sequence.tables[0], hashes.first(sequence.committed));
+  for (std::uint32_t group = 0; group < caches_.size(); ++group) {
+    PENSTOCK_RETURN_IF_ERROR(
+        CheckGroup(sequence, group, hashes.first(sequence.committed), first_row));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SimEngine::CheckGroup(const RankSequence& sequence, std::uint32_t group,
+                                   std::span<const std::uint64_t> hashes, std::uint32_t first_row) {
+  const std::uint64_t first = shard::FirstVisible(group == 0 ? 0 : options_.window, first_row);
+  const std::int64_t wrong = caches_[group].FindWrong(sequence.tables[group], hashes, first);
   if (wrong < 0) return absl::OkStatus();
-  const BlockId block = sequence.tables[0][static_cast<std::size_t>(wrong) / options_.block_size];
+  const BlockId block =
+      sequence.tables[group][static_cast<std::size_t>(wrong) / options_.block_size];
   return Die("sequence " + std::to_string(sequence.start.sequence.value()) + " reads position " +
              std::to_string(wrong) + " in block " + std::to_string(block.value()) +
+             (group == 0 ? "" : " of layers with a window") +
              ", which holds something else than its own prefix");
 }
 
@@ -276,7 +317,7 @@ SequenceResult SimEngine::Answer(const Segment& segment) {
     } else {
       result.tokens.push_back(Sample(sequence, story));
       if (searches) {
-        cache_.Write(sequence.tables[0], sequence.committed, story.hashes[sequence.committed]);
+        Write(sequence, sequence.committed, story.hashes[sequence.committed]);
         ++sequence.committed;
       }
     }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,8 @@ struct SimOptions {
   std::uint32_t world_size = 1;
   std::uint32_t blocks = 4096;
   std::uint32_t block_size = 16;
+  std::uint32_t window = 0;               // of KV group 1; 0 = there is none
+  std::uint32_t window_blocks = 0;        // of KV group 1
   std::uint32_t max_sequence_length = 0;  // 0 = the model's, else all blocks
   Duration step_time{0};
   Duration token_time{0};                               // for each row beside step_time
@@ -73,7 +76,7 @@ class SimEngine final : public shard::RankEngine {
   absl::Status WaitUntil(std::optional<Time> deadline);
   void ApplyControl(const StepPlan& plan);
   void WriteRows(const Segment& segment);
-  absl::Status CheckContext(const Segment& segment);
+  absl::Status CheckContext(const Segment& segment, std::uint32_t first_row);
   SequenceResult Answer(const Segment& segment);
   SampledToken Sample(shard::RankSequence& sequence, Story& story);
   void ExtendHashes(const shard::RankSequence& sequence, Story& story) const;
@@ -86,8 +89,15 @@ class SimEngine final : public shard::RankEngine {
   v1::ConfigureRequest setup_;
   shard::SlotTable slots_;
   std::vector<std::optional<Story>> stories_;  // by slot
-  SimCache cache_;
-  Time free_at_;  // when the simulated device has done what it was given
+  bool has_window() const { return options_.window > 0 && setup_.limits().window_tables(); }
+  // Whether the rows from `first_row` on see their own prefix in the caches of the group.
+  absl::Status CheckGroup(const shard::RankSequence& sequence, std::uint32_t group,
+                          std::span<const std::uint64_t> hashes, std::uint32_t first_row);
+  void Write(const shard::RankSequence& sequence, std::uint32_t position, std::uint64_t hash);
+  std::uint64_t CacheBytes() const;
+
+  std::vector<SimCache> caches_;  // by KV group
+  Time free_at_;                  // when the simulated device has done what it was given
 
   std::mutex mutex_;
   std::condition_variable interrupted_changed_;

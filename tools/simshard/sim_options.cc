@@ -32,6 +32,9 @@ absl::StatusOr<SimOptions> ReadOptions(const options::Values& values) {
   options.world_size = Number(values, "world-size");
   options.blocks = Number(values, "blocks");
   options.block_size = Number(values, "block-size");
+  options.window = Number(values, "simulated-window");
+  options.window_blocks = Number(values, "window-blocks");
+  if (options.window_blocks == 0) options.window_blocks = options.blocks;
   options.max_sequence_length = Number(values, "max-sequence-length");
   options.time_scale = values.GetDouble("time-scale");
   const std::string& machine = values.GetString("step-time-model");

@@ -20,6 +20,12 @@ constexpr OptionSpec kRows[] = {
         {.advanced = true, .components = kLauncher | kSimshard}),
     OptionSpec("blocks", Int(1, 16777216), "4096", "Blocks of the simulated KV cache.",
                {.advanced = true, .components = kLauncher | kSimshard}),
+    OptionSpec("simulated-window", Int(1, 16777216), "",
+               "Simulates layers with a window of this many tokens, beside layers without.",
+               {.advanced = true, .components = kLauncher | kSimshard}),
+    OptionSpec("window-blocks", Int(1, 16777216), "",
+               "Blocks of the simulated layers with a window; unset: as many as --blocks.",
+               {.advanced = true, .components = kLauncher | kSimshard}),
     OptionSpec(
         "max-sequence-length", Int(1, 16777216), "",
         "Longest simulated sequence; unset: the context of --model-id, else the whole KV cache.",

@@ -59,7 +59,7 @@ class Shard {
     v1::CommitResponse committed;
     if (!Call(&v1::Shard::Stub::Configure, configure, configured)) return false;
     if (!Call(&v1::Shard::Stub::Warmup, warmup, warm)) return false;
-    commit.set_blocks(warm.blocks());  // with several ranks: the least of all
+    *commit.mutable_blocks() = warm.blocks();  // with several ranks: the least of all
     return Call(&v1::Shard::Stub::Commit, commit, committed);
   }
 

@@ -48,8 +48,9 @@ class Group:
                 max_sequence_length=min(max_length, facts[rank].max_position)))
             for rank in range(world)])
         warm = self.all("Warmup", [pb.WarmupRequest(epoch=self.epoch)] * world)
-        blocks = min(answer.blocks for answer in warm)
-        self.all("Commit", [pb.CommitRequest(epoch=self.epoch, blocks=blocks)] * world)
+        # Without window_tables in the limits all KV groups have as many blocks.
+        blocks = min(answer.blocks[0] for answer in warm)
+        self.all("Commit", [pb.CommitRequest(epoch=self.epoch, blocks=[blocks])] * world)
 
     def plans(self, prompt, max_new_tokens):
         """The prompt, then one decode for each further token. Sent one by one here; a driver that

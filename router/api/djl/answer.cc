@@ -64,7 +64,7 @@ std::string FullText(const AnswerStyle& style, std::size_t index, const std::str
 }
 
 // One object, or a list of them in the order of the inputs. An input that failed has its error in
-// its place. If all failed, the status is that of the first.
+// its place. If all failed, status and headers are those of the first.
 class PlainAnswer final : public AnswerWriter {
  public:
   PlainAnswer(std::shared_ptr<Exchange> exchange, AnswerStyle style)
@@ -86,7 +86,7 @@ class PlainAnswer final : public AnswerWriter {
   bool FailedAlone(std::size_t index, const ApiError& error) override {
     if (!FailsAlone(style_, error)) return false;
     parts_[index].error = Errors().Body(error);
-    if (first_error_status_ == 0) first_error_status_ = Errors().Status(error.kind);
+    if (!first_error_) first_error_ = error;
     return true;
   }
 
@@ -95,9 +95,12 @@ class PlainAnswer final : public AnswerWriter {
     std::string body = array ? "[" : "";
     for (std::size_t i = 0; i < parts_.size(); ++i) AppendPart(body, i);
     if (array) body += ']';
-    HttpResponse response = JsonResponse(std::move(body));
     const auto failed = [](const Part& part) { return !part.error.empty(); };
-    if (std::ranges::all_of(parts_, failed)) response.status = first_error_status_;
+    if (!std::ranges::all_of(parts_, failed)) {
+      return exchange_->Respond(JsonResponse(std::move(body)));
+    }
+    HttpResponse response = Errors().Response(*first_error_);
+    response.body = std::move(body);
     exchange_->Respond(std::move(response));
   }
 
@@ -137,7 +140,7 @@ class PlainAnswer final : public AnswerWriter {
   std::shared_ptr<Exchange> exchange_;
   AnswerStyle style_;
   std::vector<Part> parts_;
-  int first_error_status_ = 0;  // 0: no input failed
+  std::optional<ApiError> first_error_;  // of an input
 };
 
 // One object per token, as a line or an event; the last of an input carries its whole text. So a

@@ -22,6 +22,8 @@ class Format final : public ErrorFormat {
 
   ApiError FromEngine(const GenerationError& error, const ApiOptions&) const override {
     ApiError api = router::FromEngine(error);
+    if (api.field == "inputs") RenameField(api, "prompt");
+    if (api.field == "max_new_tokens") RenameField(api, "num_tokens");
     if (!error.length) return api;
     const LengthExceeded& length = *error.length;
     api.message = "`prompt` (" + std::to_string(length.prompt_tokens) + " tokens)";

@@ -30,7 +30,7 @@ void ForgetCachedPrompts(ApiContext& context, HttpRequest request,
   if (request.head.path.starts_with(kPrefix)) {
     const std::string_view text = std::string_view(request.head.path).substr(kPrefix.size());
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id.emplace());
-    if (error != std::errc() || end != text.data() + text.size()) id = UINT64_MAX;  // nobody's
+    if (error != std::errc() || end != text.data() + text.size()) id = UINT64_MAX;  // of no prompt
   }
   const std::size_t count = context.engine.ForgetCachedPrompts(request.head.tenant, id);
   if (id && count == 0) {

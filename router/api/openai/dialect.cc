@@ -57,15 +57,23 @@ std::string ContextLength(const LengthExceeded& length) {
          " in the prompt, " + std::to_string(length.max_new_tokens) + " in the completion).";
 }
 
-// The engine names fields as the native protocol does.
-std::string FieldName(const std::string& field) {
-  if (field == "max_new_tokens") return "max_tokens";
-  return field == "inputs" ? "" : field;  // `messages` or `prompt`
+// The engine names fields as TGI does.
+std::string FieldName(const std::string& field, const LengthKeys& keys) {
+  if (field == "grammar") return "response_format";
+  if (field == "max_new_tokens") return std::string(keys.length);
+  return field == "inputs" ? std::string(keys.prompt) : field;
+}
+
+// "grammar is not valid: …" about the key that held the grammar.
+std::string OfResponseFormat(std::string text) {
+  constexpr std::string_view kGrammar = "grammar";
+  if (text.starts_with("grammar ")) text.replace(0, kGrammar.size(), "`response_format`");
+  return text;
 }
 
 class Format final : public ErrorFormat {
  public:
-  explicit Format(LengthKeys keys = {}) : keys_(keys) {}
+  explicit Format(LengthKeys keys = {"prompt", "max_tokens"}) : keys_(keys) {}
 
   const LengthKeys& keys() const { return keys_; }
   int Status(ApiErrorKind kind) const override { return RowOf(kTable, kind).status; }
@@ -82,7 +90,8 @@ class Format final : public ErrorFormat {
 
   ApiError FromEngine(const GenerationError& error, const ApiOptions&) const override {
     ApiError api = router::FromEngine(error);
-    api.field = FieldName(error.field);
+    if (api.field == "grammar") api.message = OfResponseFormat(api.message);
+    RenameField(api, FieldName(api.field, keys_));
     if (error.length) {
       api.message = ContextLength(*error.length);
       api.field = error.length->max_new_tokens == 0 ? keys_.prompt : keys_.length;

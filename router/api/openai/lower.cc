@@ -102,6 +102,12 @@ Check CheckCommon(const ApiContext& context, const Common& c) {
   return CheckTokenIds("stop_token_ids", c.stop_token_ids, vocabulary);
 }
 
+Check CheckLength(const Common& c, std::string_view field, std::optional<std::uint32_t> most) {
+  if (!most || c.min_tokens <= *most) return std::nullopt;
+  const std::string limit = "at most `" + std::string(field) + "`, " + std::to_string(*most);
+  return MustBe("min_tokens", limit, std::to_string(c.min_tokens));
+}
+
 GenerationRequest LowerCommon(const Common& c, const std::string& client_id) {
   GenerationRequest request;
   request.client_id = client_id;
@@ -151,12 +157,28 @@ std::optional<std::string> AsString(const std::optional<json::Raw>& raw) {
   return text;
 }
 
+// Keys that would give another kind of answer.
+Check CheckAnswerKind(const ChatRequest& request) {
+  for (const std::string& modality : request.modalities.value_or(std::vector<std::string>())) {
+    if (modality != "text")
+      return MustBe("modalities", "[\"text\"]", json::DescribeString(modality));
+  }
+  if (request.audio) return Unsupported("audio", "is not supported: answers are text");
+  if (request.moderation) return Unsupported("moderation", "is not supported");
+  if (request.web_search_options) return Unsupported("web_search_options", "are not supported");
+  if (!IsEmptyArray(request.functions) && AsString(request.function_call) != "none") {
+    return Unsupported("functions", "are not supported");
+  }
+  return std::nullopt;
+}
+
 Check CheckChatFeatures(const ChatRequest& request) {
   if (request.messages.count == 0) return MustBe("messages", "at least one message", "0");
   if (!IsEmptyArray(request.tools) && AsString(request.tool_choice) != "none") {
     return Unsupported("tools",
                        "are not supported; with `tool_choice` `none` the template sees them");
   }
+  if (auto error = CheckAnswerKind(request)) return error;
   if (request.chat_template) {
     return Unsupported("chat_template", "in a request is not supported");
   }
@@ -222,6 +244,11 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
                   const std::string& client_id) {
   if (auto error = CheckCommon(context, request)) return *std::move(error);
   if (auto error = CheckChatFeatures(request)) return *std::move(error);
+  const bool named = request.max_completion_tokens.has_value();
+  const auto most = named ? request.max_completion_tokens : request.max_tokens;
+  if (auto error = CheckLength(request, named ? "max_completion_tokens" : "max_tokens", most)) {
+    return *std::move(error);
+  }
   GenerationRequest lowered = LowerCommon(request, client_id);
   if (request.response_format) {
     auto grammar = LowerResponseFormat(*request.response_format);
@@ -242,8 +269,7 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
   lowered.request_class = RequestClass::kOpenAiChat;
   lowered.add_special_tokens = false;  // the template writes them
   lowered.exact_length = true;
-  lowered.max_new_tokens =
-      request.max_completion_tokens ? request.max_completion_tokens : request.max_tokens;
+  lowered.max_new_tokens = most;
   if (request.logprobs) {
     lowered.logprobs = {LogprobRequest::Kind::kRaw, request.top_logprobs.value_or(0), false};
   }
@@ -256,9 +282,11 @@ Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& requ
                         const std::string& client_id) {
   if (auto error = CheckCommon(context, request)) return *std::move(error);
   if (auto error = CheckCompletionFeatures(context, request)) return *std::move(error);
+  const std::uint32_t most = request.max_tokens.value_or(kCompletionTokens);
+  if (auto error = CheckLength(request, "max_tokens", most)) return *std::move(error);
   GenerationRequest lowered = LowerCommon(request, client_id);
   lowered.exact_length = true;
-  lowered.max_new_tokens = request.max_tokens.value_or(kCompletionTokens);
+  lowered.max_new_tokens = most;
   lowered.request_class = RequestClass::kOpenAiCompletion;
   if (request.logprobs) {
     lowered.logprobs = {LogprobRequest::Kind::kRaw, *request.logprobs, false};

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "router/api/openai_keys.h"
 #include "router/json/schema.h"
 
 namespace penstock::router::openai {
@@ -32,7 +33,7 @@ constexpr auto kCommon = std::array{
 };
 
 constexpr auto kChat = json::Join(
-    kCommon<ChatRequest>,
+    json::Join(kCommon<ChatRequest>, kOpenAiChatKeysWithoutEffect<ChatRequest>),
     std::array{
         MakeFieldOf<ChatRequest, &ChatRequest::messages>("messages", "an array", true),
         MakeFieldOf<ChatRequest, &ChatRequest::max_completion_tokens>("max_completion_tokens",
@@ -42,6 +43,14 @@ constexpr auto kChat = json::Join(
         MakeFieldOf<ChatRequest, &ChatRequest::tools>("tools", "an array"),
         MakeFieldOf<ChatRequest, &ChatRequest::tool_choice>("tool_choice", "a string or an object"),
         MakeFieldOf<ChatRequest, &ChatRequest::response_format>("response_format", "an object"),
+        MakeFieldOf<ChatRequest, &ChatRequest::modalities>("modalities", "an array of strings"),
+        MakeFieldOf<ChatRequest, &ChatRequest::functions>("functions", "an array"),
+        MakeFieldOf<ChatRequest, &ChatRequest::function_call>("function_call",
+                                                              "a string or an object"),
+        MakeFieldOf<ChatRequest, &ChatRequest::audio>("audio", "an object"),
+        MakeFieldOf<ChatRequest, &ChatRequest::moderation>("moderation", "an object"),
+        MakeFieldOf<ChatRequest, &ChatRequest::web_search_options>("web_search_options",
+                                                                   "an object"),
         MakeFieldOf<ChatRequest, &ChatRequest::chat_template>("chat_template", "a string"),
         MakeFieldOf<ChatRequest, &ChatRequest::chat_template_kwargs>("chat_template_kwargs",
                                                                      "an object"),
@@ -50,7 +59,7 @@ constexpr auto kChat = json::Join(
     });
 
 constexpr auto kCompletion = json::Join(
-    kCommon<CompletionRequest>,
+    json::Join(kCommon<CompletionRequest>, kOpenAiCompletionKeysWithoutEffect<CompletionRequest>),
     std::array{
         MakeFieldOf<CompletionRequest, &CompletionRequest::prompt>(
             "prompt", "a string, an array of strings or of token ids", true),
@@ -60,6 +69,15 @@ constexpr auto kCompletion = json::Join(
         MakeFieldOf<CompletionRequest, &CompletionRequest::best_of>("best_of",
                                                                     "a positive integer"),
     });
+
+// The key that an object lacks; empty if that is not the error.
+std::string MissingKey(const json::Error& error) {
+  constexpr std::string_view kMissing = "missing field `";
+  if (!error.what.starts_with(kMissing)) return "";
+  const std::string key =
+      error.what.substr(kMissing.size(), error.what.rfind('`') - kMissing.size());
+  return error.path.empty() ? key : error.path + "." + key;
+}
 
 ApiError ToApiError(const json::Error& error) {
   if (error.kind == json::Error::Kind::kSyntax) {
@@ -71,7 +89,8 @@ ApiError ToApiError(const json::Error& error) {
     return {ApiErrorKind::kWrongType,
             "`" + field + "` must be " + error.expected + ". Given: " + error.found, error.path};
   }
-  return {ApiErrorKind::kWrongType, error.Text(), error.path};
+  const std::string missing = MissingKey(error);
+  return {ApiErrorKind::kWrongType, error.Text(), missing.empty() ? error.path : missing};
 }
 
 constexpr BodyRules kRules = {.limits = kPythonLimits, .to_error = ToApiError};

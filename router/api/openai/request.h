@@ -65,6 +65,13 @@ struct ChatRequest : Common {
   std::optional<json::Raw> tools;
   std::optional<json::Raw> tool_choice;
   std::optional<json::Raw> response_format;
+  std::optional<std::vector<std::string>> modalities;
+  // Refused.
+  std::optional<json::Raw> functions;
+  std::optional<json::Raw> function_call;
+  std::optional<json::Raw> audio;
+  std::optional<json::Raw> moderation;
+  std::optional<json::Raw> web_search_options;
   std::optional<json::Raw> chat_template;
   std::optional<json::Raw> chat_template_kwargs;
   bool add_generation_prompt = true;

@@ -16,6 +16,7 @@ constexpr std::size_t kMaxBiases = 1024;
 
 constexpr auto kStreamOptions = std::array{
     json::MakeField<&StreamOptions::include_usage>("include_usage", "a boolean"),
+    json::WithoutEffect<StreamOptions>("include_obfuscation"),
 };
 
 // A list of parts as one string: the joined texts. Other parts are refused, and the error names

@@ -55,12 +55,13 @@ class CpuBackend final : public Backend {
   // On several NUMA nodes the rows of a step lie on the nodes of the threads that compute them
   // first.
   bool TakesMemoryInSteps() const override { return pool_.placement().NodeCount() > 1; }
-  absl::Status AllocateCache(std::uint32_t blocks) override { return MakeCache(blocks, false); }
-  absl::Status AllocateServingCache(std::uint32_t blocks) override {
+  absl::Status AllocateCache(const KvBlocks& blocks) override { return MakeCache(blocks, false); }
+  absl::Status AllocateServingCache(const KvBlocks& blocks) override {
     return MakeCache(blocks, true);
   }
   RowStore row_store() const override { return RowStore::kBlocks; }
   absl::Status SetCells(std::uint32_t cells, std::uint32_t rows) override {
+    PENSTOCK_RETURN_IF_ERROR(CheckCells(cells, program_));
     cells_ = cells;
     most_rows_ = rows;
     return absl::OkStatus();
@@ -70,11 +71,12 @@ class CpuBackend final : public Backend {
   absl::Status Execute(const RaggedBatch& batch) override;
   absl::Status Similarities(std::uint32_t segment, std::span<float> out) override;
   absl::Status CommitCandidates(std::span<const CandidateChoice> choices) override;
+  absl::Status KeepDrafts(std::span<const DraftsKept> kept) override;
   absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override;
   std::uint64_t MemoryBytes() const override;
 
  private:
-  absl::Status MakeCache(std::uint32_t blocks, bool serving);
+  absl::Status MakeCache(const KvBlocks& blocks, bool serving);
   absl::Status GatherLogits(std::size_t first, std::size_t count);
 
   const Program program_;
@@ -87,13 +89,13 @@ class CpuBackend final : public Backend {
   std::optional<WeightStore> weights_;
   BackendLimits limits_;
   Communicator* communicator_ = nullptr;
-  std::vector<RopeTable> ropes_;
+  std::vector<RopeTable> ropes_;  // of program_.ropes
   StepBuffers buffers_;
   ExpertBuffers expert_buffers_;
   std::uint32_t cells_ = 0;  // of SetCells
   std::uint32_t most_rows_ = 0;
   KvCache cache_;
-  std::uint32_t sequence_blocks_ = 0;  // of cache_; those of rows_ come after them
+  KvBlocks sequence_blocks_;  // of cache_; those of rows_ come after them
   RowBlocks rows_;
   std::vector<RaggedSegment> segments_;  // of the present step, with the blocks of rows
   StateStore states_;
@@ -138,7 +140,9 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
       expert_buffers_, ExpertBuffers::Create(program_, kernels_, format, limits.max_step_tokens));
   ropes_.clear();
   for (const RopeSpec& rope : program_.ropes) {
-    ropes_.push_back(BuildRopeTable(rope, limits.max_sequence_length));
+    const bool by_row = rope.DependsOnLength();
+    ropes_.push_back(
+        BuildRopeTable(rope, by_row ? limits.max_step_tokens : limits.max_sequence_length));
   }
   runner_.emplace(StepParts{program_, kernels_, CellsOf(kernels_, kv_type_),
                             LatentsOf(kernels_, kv_type_), *weights_, cache_, buffers_,
@@ -146,45 +150,49 @@ absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* comm
   return absl::OkStatus();
 }
 
-absl::Status CpuBackend::MakeCache(std::uint32_t blocks, bool serving) {
+absl::Status CpuBackend::MakeCache(const KvBlocks& blocks, bool serving) {
   PagedLayout layout{program_.caches, block_size_, kernels_.weight};
   layout.kv_type = kv_type_;
   std::uint32_t spare = 0;
   if (limits_.max_candidate_rows > 0) {
-    layout.hidden = program_.Width(Buffer::kHidden);
+    layout.hidden = program_.Width(Buffer::kSelected);
     const auto pack = static_cast<std::uint32_t>(CellsOf(kernels_, kv_type_).pack);
     spare = layout.BlocksFor(limits_.max_candidate_rows * pack);
   }
-  if (blocks == 0) spare = 0;
-  const std::uint32_t cells = blocks > 0 ? cells_ : 0;
+  if (blocks.empty()) spare = 0;
+  const std::uint32_t cells = blocks.empty() ? 0 : cells_;
   const auto row_blocks = static_cast<std::uint32_t>(BlocksOfCells(cells, most_rows_, block_size_));
-  rows_ = RowBlocks(cells, most_rows_, BlockId(blocks), block_size_);
+  rows_ = RowBlocks(cells, most_rows_, BlockId(blocks[0]), block_size_);
+  KvBlocks all = blocks;
+  for (std::uint32_t& count : all.by_group) count += row_blocks;
   // Where memory is scarce the whole cache is pre-faulted: missing memory must show before serving.
-  const std::uint32_t slots = blocks == 0 ? 0 : limits_.max_sequences;
+  const std::uint32_t slots = blocks.empty() ? 0 : limits_.max_sequences;
+  const std::uint32_t drafts = limits_.max_draft_rows;
+  const std::uint64_t states = slots == 0 ? 0 : std::uint64_t{slots} + drafts;
   const std::uint64_t bytes =
-      layout.Bytes(blocks + row_blocks + spare) + slots * program_.StateBytes();
+      layout.Bytes(all) + spare * layout.BytesPerBlock() + states * program_.StateBytes();
   const bool plenty = serving && free_memory_ != nullptr && bytes < free_memory_() / 4 * 3;
   // Before serving, the first slots are enough.
-  PENSTOCK_RETURN_IF_ERROR(states_.Allocate(program_.states, slots, pool_,
+  PENSTOCK_RETURN_IF_ERROR(states_.Allocate(program_.states, slots, drafts, pool_,
                                             serving && !plenty ? SIZE_MAX : kPrefaultedFirst));
   sequence_blocks_ = blocks;
-  return cache_.Allocate(layout, blocks + row_blocks, spare, pool_,
-                         plenty ? kPrefaultedFirst : SIZE_MAX, row_blocks);
+  return cache_.Allocate(layout, all, spare, pool_, plenty ? kPrefaultedFirst : SIZE_MAX,
+                         row_blocks);
 }
 
 absl::StatusOr<CellsArranged> CpuBackend::ArrangeCells(std::span<const CellPart> parts) {
   PENSTOCK_ASSIGN_OR_RETURN(const CellsArranged arranged, rows_.Arrange(parts));
   const std::vector<RowBlocks::Copy>& copies = rows_.copies();
   ForEach(static_cast<std::uint32_t>(copies.size()), [&](std::uint32_t item, std::uint32_t) {
-    cache_.CopyBlock(copies[item].from.value(), copies[item].to.value());
+    cache_.CopyBlock(0, copies[item].from.value(), copies[item].to.value());
   });
   return arranged;
 }
 
 absl::Status CpuBackend::CopyBlocks(std::span<const BlockCopy> copies) {
-  PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, sequence_blocks_));
+  PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, program_.KvGroups(), sequence_blocks_));
   for (const BlockCopy& copy : copies) {
-    cache_.CopyBlock(copy.src.value(), copy.dst.value());
+    cache_.CopyBlock(copy.kv_group, copy.src.value(), copy.dst.value());
   }
   return absl::OkStatus();
 }
@@ -199,6 +207,7 @@ absl::Status CpuBackend::Execute(const RaggedBatch& batch) {
   }
   const RaggedBatch placed{batch.tokens, segments_, batch.logit_rows};
   PENSTOCK_RETURN_IF_ERROR(CheckBatch(placed, limits_, program_, {block_size_, cache_.blocks()}));
+  states_.BeginStep(segments_);
   PENSTOCK_RETURN_IF_ERROR(runner_->Execute(placed));
   logit_count_ = batch.logit_rows.size();
   return absl::OkStatus();
@@ -221,6 +230,18 @@ absl::Status CpuBackend::CommitCandidates(std::span<const CandidateChoice> choic
       return NotCandidates(choices[i].segment, choices[i].row + std::size_t{1});
     }
     runner_->Commit(all[i], choices[i].row);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::KeepDrafts(std::span<const DraftsKept> kept) {
+  if (program_.states.empty()) return absl::OkStatus();
+  const std::vector<StateSegment>& segments = states_.segments();
+  for (const DraftsKept& one : kept) {
+    if (one.segment >= segments.size() || one.rows > segments[one.segment].drafts) {
+      return NotDrafts(one);
+    }
+    states_.Keep(one);
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,8 @@
-// The positions of the rows of a batch, their cells in the cache and the block tables.
+// The positions of the rows of a batch, and for each KV group their cells in the cache and the
+// block tables.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -25,9 +27,31 @@ struct CandidateSegment {
 
 struct RowPlace {
   std::uint32_t position;
-  bool last;          // of its segment, or a candidate
-  bool paired;        // a candidate whose cell begins with a copy of the position before
-  CachePlace before;  // that position
+  bool last;    // of its segment, or a candidate
+  bool paired;  // a candidate whose cell begins with a copy of the position before
+};
+
+// The rows and segments of a batch in one KV group.
+class GroupPlaces {
+ public:
+  // Where K and V of the row go.
+  const CachePlace& Cell(std::size_t row) const { return cells_[row]; }
+  const CachePlace* Cells() const { return cells_.data(); }
+  // The position before that of a paired row.
+  const CachePlace& Before(std::size_t row) const { return before_[row]; }
+  // The block tables of all segments, one after the other, and where each begins.
+  const std::uint32_t* Tables() const { return tables_.data(); }
+  const std::size_t* TableStarts() const { return table_starts_.data(); }
+  const std::uint32_t* Table(std::size_t segment) const {
+    return tables_.data() + table_starts_[segment];
+  }
+
+ private:
+  friend class RowPlaces;
+  std::vector<CachePlace> cells_;
+  std::vector<CachePlace> before_;
+  std::vector<std::uint32_t> tables_;
+  std::vector<std::size_t> table_starts_;
 };
 
 class RowPlaces {
@@ -39,30 +63,22 @@ class RowPlaces {
   void Fill(const RaggedBatch& batch);
 
   const RowPlace& Row(std::size_t row) const { return rows_[row]; }
-  // Where K and V of the row go.
-  const CachePlace& Cell(std::size_t row) const { return cells_[row]; }
-  const CachePlace* Cells() const { return cells_.data(); }
+  const GroupPlaces& Of(std::uint32_t kv_group) const { return groups_[kv_group]; }
   // The row's index among the logit rows, or kNotSelected.
   std::uint32_t Selected(std::size_t row) const { return selected_[row]; }
-  // The block tables of all segments, one after the other, and where each begins.
-  const std::uint32_t* Tables() const { return tables_.data(); }
-  const std::size_t* TableStarts() const { return table_starts_.data(); }
-  const std::uint32_t* Table(std::size_t segment) const {
-    return tables_.data() + table_starts_[segment];
-  }
   const std::vector<CandidateSegment>& candidates() const { return candidates_; }
 
  private:
-  void AddCandidates(const RaggedSegment& segment, std::uint32_t& candidate_rows);
+  void FillRows(const RaggedBatch& batch);
+  void FillGroup(const RaggedBatch& batch, std::uint32_t kv_group);
+  void AddCandidates(const RaggedSegment& segment, std::uint32_t index);
 
   const KvCache& cache_;
   const std::uint32_t pack_;
   const std::uint32_t block_size_;
   std::vector<RowPlace> rows_;
-  std::vector<CachePlace> cells_;
   std::vector<std::uint32_t> selected_;
-  std::vector<std::uint32_t> tables_;
-  std::vector<std::size_t> table_starts_;
+  std::array<GroupPlaces, kMostKvGroups> groups_;
   std::vector<CandidateSegment> candidates_;
 };
 

@@ -9,6 +9,7 @@
 #include "shard/backend/cpu/latent/latent_row.h"
 #include "shard/backend/cpu/row_stages.h"
 #include "shard/backend/cpu/threads/work_split.h"
+#include "shard/backend/row_angles.h"
 
 namespace penstock::shard::cpu {
 
@@ -44,6 +45,10 @@ absl::Status StepRunner::Execute(const RaggedBatch& batch) {
   status_ = absl::OkStatus();
   places_.Fill(batch);
   PlanAttention(batch);
+  for (std::size_t i = 0; i < parts_.ropes.size(); ++i) {
+    const RopeSpec& rope = parts_.program.ropes[i];
+    if (rope.DependsOnLength()) SetRowAngles(rope, batch, parts_.ropes[i]);
+  }
   parts_.pool.Run([this](std::uint32_t thread) {
     for (const Stage& stage : stages_.body) {
       RunStage(stage, thread);
@@ -99,7 +104,7 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
     case StageKind::kGate:
       return Gate(*stage.gate, parts_.kernels, parts_.buffers, EvenShare(rows_, threads(), thread));
     case StageKind::kDeltaNet:
-      return deltas_.at(stage.delta).Run(batch_->segments, rows_, thread);
+      return deltas_.at(stage.delta).Run(rows_, thread);
     case StageKind::kAllReduce:
       if (thread == 0) AllReduce(stage);
       return;
@@ -192,6 +197,11 @@ void StepRunner::Logits(std::size_t first, std::size_t count, float* out, std::s
   });
 }
 
+std::size_t StepRunner::AnglesOf(std::int32_t rope, std::size_t row) const {
+  const RopeSpec& spec = parts_.program.ropes[static_cast<std::size_t>(rope)];
+  return (spec.DependsOnLength() ? row : places_.Row(row).position) * std::size_t{spec.dim / 2};
+}
+
 void StepRunner::Heads(const Stage& stage, std::size_t thread) {
   const std::size_t kv_heads = stage.heads->heads.kv_heads;
   const Share share = EvenShare(rows_ * kv_heads, threads(), thread);
@@ -204,7 +214,6 @@ void StepRunner::Heads(const Stage& stage, std::size_t thread) {
 void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head) {
   const RopeKvWriteOp& op = *stage.heads;
   const HeadShape& shape = op.heads;
-  const RowPlace& place = places_.Row(row);
   float* const queries = parts_.buffers.View(stage.in).Floats(row);
   std::size_t half = 0;
   const float* cosine = nullptr;
@@ -212,8 +221,9 @@ void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_hea
   if (op.rope != kNoRope) {
     const auto rope = static_cast<std::size_t>(op.rope);
     half = parts_.program.ropes[rope].dim / 2;
-    cosine = parts_.ropes[rope].cos.data() + place.position * half;
-    sine = parts_.ropes[rope].sin.data() + place.position * half;
+    const std::size_t angles = AnglesOf(op.rope, row);
+    cosine = parts_.ropes[rope].cos.data() + angles;
+    sine = parts_.ropes[rope].sin.data() + angles;
   }
   const auto norm = [&](float* head, const float* weight, std::size_t size) {
     parts_.kernels.head_norm(
@@ -236,23 +246,25 @@ void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_hea
 
 void StepRunner::WriteKv(const RopeKvWriteOp& op, std::size_t row, std::size_t kv_head) {
   const RowPlace& place = places_.Row(row);
-  const CachePlace& cell = places_.Cell(row);
+  const GroupPlaces& places = places_.Of(parts_.cache.GroupOf(op.cache));
+  const CachePlace& cell = places.Cell(row);
   const float* const keys = parts_.buffers.View(op.qkv).Floats(row) + op.heads.QueryWidth();
   const float* const key = keys + kv_head * op.heads.key_dim;
   const float* const value = keys + op.heads.KeyWidth() + kv_head * op.heads.value_dim;
   const HeadCache cache = parts_.cache.Head(op.cache, kv_head);
   if (place.paired) {
-    parts_.cell_kernels.copy_kv(cache, place.before, {cell.block, cell.offset - 1});
+    parts_.cell_kernels.copy_kv(cache, places.Before(row), {cell.block, cell.offset - 1});
   }
   parts_.cell_kernels.write_kv(cache, cell.block, cell.offset, key, value, place.last);
 }
 
 void StepRunner::Attention(const Stage& stage, std::size_t thread) {
   const auto index = static_cast<std::size_t>(&stage - stages_.body.data());
+  const GroupPlaces& places = places_.Of(parts_.cache.GroupOf(stage.attention->cache));
   AttentionStage({parts_.kernels, KernelsOf(stage.attention->cache), parts_.cache, parts_.buffers,
-                  parts_.pool, plans_[plan_of_stage_[index]], places_.Tables(),
-                  places_.TableStarts(), places_.Cells(), parts_.buffers.View(stage.in),
-                  parts_.buffers.View(stage.out), *stage.attention, stage.sinks})
+                  parts_.pool, plans_[plan_of_stage_[index]], places.Tables(), places.TableStarts(),
+                  places.Cells(), parts_.buffers.View(stage.in), parts_.buffers.View(stage.out),
+                  *stage.attention, stage.sinks})
       .Run(thread);
 }
 
@@ -260,14 +272,15 @@ void StepRunner::WriteLatents(const Stage& stage, std::size_t thread) {
   const LatentWriteOp& op = *stage.latent;
   const RopeTable& rope = parts_.ropes[static_cast<std::size_t>(op.rope)];
   const HeadCache cache = parts_.cache.Head(op.cache, 0);
+  const GroupPlaces& places = places_.Of(parts_.cache.GroupOf(op.cache));
   const Share share = EvenShare(rows_, threads(), thread);
   for (std::size_t row = share.first; row < share.first + share.count; ++row) {
-    const std::size_t angles = places_.Row(row).position * std::size_t{op.rope_dim / 2};
+    const std::size_t angles = AnglesOf(op.rope, row);
     float* const latent = parts_.buffers.View(op.latent).Floats(row);
     PrepareLatentRow(op, parts_.kernels,
                      {parts_.buffers.View(op.queries).Floats(row), latent, stage.norm_weight,
                       rope.cos.data() + angles, rope.sin.data() + angles});
-    const CachePlace& cell = places_.Cell(row);
+    const CachePlace& cell = places.Cell(row);
     parts_.latent_kernels.write_kv(cache, cell.block, cell.offset, latent, nullptr, false);
   }
 }
@@ -333,7 +346,7 @@ void StepRunner::NormAll(const Stage& stage, std::size_t thread) {
       to_activations(norm);
     }
     parts_.kernels.unit_vector(state, norm.size, candidate ? units.Row(row) : nullptr);
-    parts_.kernels.write_key(plane, places_.Cell(row), state);
+    parts_.kernels.write_key(plane, places_.Of(0).Cell(row), state);
   }
 }
 
@@ -344,7 +357,7 @@ void StepRunner::Similarities(const CandidateSegment& segment, std::span<float> 
   const std::size_t size = parts_.block_size;
   SimilarityArgs whole;
   whole.plane = parts_.cache.Hidden();
-  whole.blocks = places_.Table(segment.segment);
+  whole.blocks = places_.Of(0).Table(segment.segment);
   whole.rows = units.Row(segment.first_row);
   whole.stride = units.stride;
   whole.count = segment.rows;
@@ -367,17 +380,20 @@ void StepRunner::Similarities(const CandidateSegment& segment, std::span<float> 
 
 void StepRunner::Commit(const CandidateSegment& segment, std::uint32_t row) {
   const std::size_t chosen = segment.first_row + row;
-  const std::uint32_t* table = places_.Table(segment.segment);
-  const CachePlace from = places_.Cell(chosen);
-  const CachePlace to{table[segment.context / parts_.block_size],
+  const auto target = [&](const GroupPlaces& places) {
+    const std::uint32_t* const table = places.Table(segment.segment);
+    return CachePlace{table[segment.context / parts_.block_size],
                       segment.context % parts_.block_size};
+  };
   const std::vector<CacheShape>& caches = parts_.program.caches;
   for (std::size_t cache = 0; cache < caches.size(); ++cache) {
+    const GroupPlaces& places = places_.Of(caches[cache].kv_group);
     for (std::size_t head = 0; head < caches[cache].kv_heads; ++head) {
-      KernelsOf(cache).copy_kv(parts_.cache.Head(cache, head), from, to);
+      KernelsOf(cache).copy_kv(parts_.cache.Head(cache, head), places.Cell(chosen), target(places));
     }
   }
-  parts_.kernels.copy_key(parts_.cache.Hidden(), from, to);
+  const GroupPlaces& places = places_.Of(0);
+  parts_.kernels.copy_key(parts_.cache.Hidden(), places.Cell(chosen), target(places));
   Stage final_norm = stages_.body.back();
   final_norm.add = Buffer::kNone;  // it has joined
   NormRow(final_norm, chosen, parts_.buffers.View(final_norm.out).Row(segment.selected));

@@ -39,7 +39,7 @@ struct StepParts {
   const KvCache& cache;
   StepBuffers& buffers;
   const ExpertBuffers& expert_buffers;
-  const std::vector<RopeTable>& ropes;  // of program.ropes
+  std::vector<RopeTable>& ropes;  // of program.ropes; by row where they depend on the length
   std::uint32_t block_size;
   WorkerPool& pool;
   Communicator* communicator;  // null with world 1
@@ -62,6 +62,8 @@ class StepRunner {
 
  private:
   void PlanAttention(const RaggedBatch& batch);
+  // Where the angles of a row begin in its table.
+  std::size_t AnglesOf(std::int32_t rope, std::size_t row) const;
   // A stage's share of one thread.
   void RunStage(const Stage& stage, std::size_t thread);
   void Norm(const Stage& stage, std::size_t thread);

@@ -1,6 +1,7 @@
 #include "shard/backend/cuda/cuda_backend.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <map>
 #include <optional>
@@ -23,10 +24,12 @@
 namespace penstock::shard::cuda {
 namespace {
 
-std::vector<std::uint32_t> WindowsOf(const Program& program) {
-  std::set<std::uint32_t> windows;
+std::vector<WindowLayers> WindowsOf(const Program& program) {
+  std::set<WindowLayers> windows;
   for (const Op& op : program.body) {
-    if (const auto* attention = std::get_if<AttentionOp>(&op)) windows.insert(attention->window);
+    const auto* attention = std::get_if<AttentionOp>(&op);
+    if (attention == nullptr) continue;
+    windows.insert(WindowLayers{attention->window, program.caches[attention->cache].kv_group});
   }
   return {windows.begin(), windows.end()};
 }
@@ -43,7 +46,7 @@ class CudaBackend final : public Backend, public DeviceSampler {
   absl::Status Initialize();
   std::string Name() const override { return "cuda"; }
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
-  absl::Status AllocateCache(std::uint32_t blocks) override;
+  absl::Status AllocateCache(const KvBlocks& blocks) override;
   absl::Status CopyBlocks(std::span<const BlockCopy> copies) override;
   absl::Status Execute(const RaggedBatch& batch) override;
   absl::Status Similarities(std::uint32_t segment, std::span<float> out) override;
@@ -64,8 +67,6 @@ class CudaBackend final : public Backend, public DeviceSampler {
   PagedLayout Layout() const {
     return {options_.program.caches, options_.block_size, options_.dtype};
   }
-  CacheView Cache() const { return {cache_.At(0), Layout().Bytes(blocks_ + 1) / Arrays()}; }
-  std::size_t Arrays() const { return 2 * options_.program.caches.size(); }  // of K and of V
   HeadShape Heads() const { return HeadsOf(options_.program); }
   ItemRule Items() const {
     return {(limits_.max_sequence_length + kPartition - 1) / kPartition,
@@ -78,6 +79,7 @@ class CudaBackend final : public Backend, public DeviceSampler {
   }
   InputLimits LimitsOfInputs() const;
   absl::Status PrepareRunner(const InputLimits& inputs);
+  void PlaceArrays();
   // Enqueues the head and the sampling of `rows` logit rows, after the body.
   absl::Status EnqueueSampling(std::uint32_t rows);
   absl::Status EnqueueStep(const RaggedBatch& batch, std::span<const std::int32_t> newest,
@@ -99,10 +101,11 @@ class CudaBackend final : public Backend, public DeviceSampler {
   Communicator* communicator_ = nullptr;
   StepInputs inputs_;
   GpuMemory cache_;
-  GpuMemory shares_;           // pinned: logits by rank
-  std::vector<float> joined_;  // with several ranks
+  std::vector<CacheArrays> arrays_;  // in cache_
+  GpuMemory shares_;                 // pinned: logits by rank
+  std::vector<float> joined_;        // with several ranks
   SamplingRunner sampling_;
-  std::uint32_t blocks_ = 0;       // the cache has one more, the scratch block
+  KvBlocks blocks_;                // each group has one more, the scratch block
   std::uint32_t logit_count_ = 0;  // of the last batch
   bool head_done_ = false;         // for all of them
   std::uint32_t logit_rows_ = 0;   // most rows of the head and of sampling
@@ -113,7 +116,7 @@ class CudaBackend final : public Backend, public DeviceSampler {
   std::map<GraphShape, Gpu::Graph> graphs_;
   std::vector<TokenId> dummy_tokens_;
   std::vector<RaggedSegment> dummy_segments_;
-  std::vector<BlockId> dummy_blocks_;
+  std::array<BlockId, kMostKvGroups> dummy_blocks_;  // by KV group
 };
 
 absl::Status CudaBackend::Initialize() { return runner_.LoadWeights(options_.weights); }
@@ -143,7 +146,7 @@ absl::Status CudaBackend::Prepare(const BackendLimits& limits, Communicator* com
   inputs_ = StepInputs();
   PENSTOCK_ASSIGN_OR_RETURN(
       inputs_, StepInputs::Create(gpu_, inputs, Heads(), attention_, options_.block_size,
-                                  WindowsOf(options_.program)));
+                                  WindowsOf(options_.program), options_.program.kv_window));
   const std::uint32_t graph_rows = std::min(options_.max_graph_rows, limits.max_step_tokens);
   buckets_.emplace(graph_rows, Items());
   logit_rows_ = limits.max_logit_rows;
@@ -167,23 +170,42 @@ absl::Status CudaBackend::PrepareRunner(const InputLimits& inputs) {
   return runner_.TuneGemms(inputs.rows);
 }
 
-absl::Status CudaBackend::AllocateCache(std::uint32_t blocks) {
+void CudaBackend::PlaceArrays() {
+  arrays_.clear();
+  std::size_t next = 0;
+  for (const CacheShape& cache : options_.program.caches) {
+    const std::uint64_t positions =
+        (std::uint64_t{blocks_[cache.kv_group]} + 1) * options_.block_size;
+    const std::uint64_t bytes = positions * Layout().CacheBytesPerToken(cache) / 2;
+    arrays_.push_back({cache_.At(next), cache_.At(next + bytes)});
+    next += 2 * bytes;
+  }
+}
+
+absl::Status CudaBackend::AllocateCache(const KvBlocks& blocks) {
   FreeGraphs();
   cache_ = GpuMemory();  // freed first: the old and the new one may not fit together
   blocks_ = blocks;
-  const std::uint64_t bytes = Layout().Bytes(blocks + 1);
+  const std::uint64_t bytes = Layout().Bytes(blocks) + Layout().BytesPerBlock();
   PENSTOCK_ASSIGN_OR_RETURN(cache_, GpuMemory::OnDevice(gpu_, bytes));
+  PlaceArrays();
+  inputs_.SetScratchBlocks(blocks);
   PENSTOCK_RETURN_IF_ERROR(gpu_.Zero(cache_.data(), bytes));
-  return RecordsGraphs() && blocks > 0 ? RecordGraphs() : gpu_.Synchronize();
+  return RecordsGraphs() && !blocks.empty() ? RecordGraphs() : gpu_.Synchronize();
 }
 
 // A decode step whose sequences are in the scratch block.
 RaggedBatch CudaBackend::DummyStep(std::uint32_t rows) {
   dummy_tokens_.assign(rows, 0);
   dummy_segments_.clear();
-  dummy_blocks_.assign(1, BlockId(blocks_));
+  for (std::uint32_t group = 0; group < kMostKvGroups; ++group) {
+    dummy_blocks_[group] = BlockId(blocks_[group]);
+  }
   for (std::uint32_t row = 0; row < rows; ++row) {
-    dummy_segments_.push_back({.query_start = row, .query_count = 1, .blocks = dummy_blocks_});
+    dummy_segments_.push_back({.query_start = row,
+                               .query_count = 1,
+                               .blocks = {&dummy_blocks_[0], 1},
+                               .window_blocks = {&dummy_blocks_[1], 1}});
   }
   return {dummy_tokens_, dummy_segments_, {}};
 }
@@ -196,11 +218,11 @@ absl::Status CudaBackend::EnqueueSampling(std::uint32_t rows) {
 
 absl::StatusOr<Gpu::Graph> CudaBackend::Record(const GraphShape& shape) {
   inputs_.Fill(DummyStep(shape.rows));
-  inputs_.PadTo(shape, blocks_);
+  inputs_.PadTo(shape);
   PENSTOCK_RETURN_IF_ERROR(inputs_.Upload());
   PENSTOCK_RETURN_IF_ERROR(sampling_.Stage({}, {}, std::min(shape.rows, logit_rows_)));
   const auto run = [&] {
-    PENSTOCK_RETURN_IF_ERROR(runner_.RunBody(inputs_.OnDevice(), Cache(), sampling_.Tokens()));
+    PENSTOCK_RETURN_IF_ERROR(runner_.RunBody(inputs_.OnDevice(), arrays_, sampling_.Tokens()));
     return Alone() ? EnqueueSampling(shape.rows) : absl::OkStatus();
   };
   // Runs once before the capture: libraries load kernels at their first call, which a capture
@@ -228,14 +250,16 @@ void CudaBackend::FreeGraphs() {
 }
 
 absl::Status CudaBackend::CopyBlocks(std::span<const BlockCopy> copies) {
-  const CacheView cache = Cache();
-  const std::size_t bytes = Layout().BytesPerBlock() / Arrays();
-  PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, blocks_));
+  PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, options_.program.KvGroups(), blocks_));
+  const std::vector<CacheShape>& caches = options_.program.caches;
   for (const BlockCopy& copy : copies) {
-    for (std::size_t array = 0; array < Arrays(); ++array) {
-      std::byte* base = cache.memory + array * cache.layer_bytes;
-      PENSTOCK_RETURN_IF_ERROR(
-          gpu_.Copy(base + copy.dst.value() * bytes, base + copy.src.value() * bytes, bytes));
+    for (std::size_t i = 0; i < caches.size(); ++i) {
+      if (caches[i].kv_group != copy.kv_group) continue;
+      const std::size_t bytes = Layout().CacheBytesPerToken(caches[i]) / 2 * options_.block_size;
+      for (std::byte* const base : {arrays_[i].keys, arrays_[i].values}) {
+        PENSTOCK_RETURN_IF_ERROR(
+            gpu_.Copy(base + copy.dst.value() * bytes, base + copy.src.value() * bytes, bytes));
+      }
     }
   }
   return absl::OkStatus();
@@ -263,7 +287,7 @@ absl::Status CudaBackend::EnqueueStep(const RaggedBatch& batch,
   if (inputs_.is_decode() && !graphs_.empty()) {
     shape = buckets_->Choose(inputs_.rows(), inputs_.MostItems());
   }
-  if (shape.has_value()) inputs_.PadTo(*shape, blocks_);
+  if (shape.has_value()) inputs_.PadTo(*shape);
   PENSTOCK_RETURN_IF_ERROR(inputs_.Upload());
   const bool samples = Alone() && (shape.has_value() || !requests.empty());
   newest_of_logits_.clear();
@@ -277,7 +301,7 @@ absl::Status CudaBackend::EnqueueStep(const RaggedBatch& batch,
   logit_count_ = static_cast<std::uint32_t>(batch.logit_rows.size());
   head_done_ = samples;
   if (!shape.has_value()) {
-    PENSTOCK_RETURN_IF_ERROR(runner_.RunBody(inputs_.OnDevice(), Cache(), sampling_.Tokens()));
+    PENSTOCK_RETURN_IF_ERROR(runner_.RunBody(inputs_.OnDevice(), arrays_, sampling_.Tokens()));
     return samples ? EnqueueSampling(logit_count_) : absl::OkStatus();
   }
   PENSTOCK_RETURN_IF_ERROR(gpu_.Launch(graphs_.at(*shape)));

@@ -90,6 +90,11 @@ absl::Status CheckCudaBackend(const Program& program, DType dtype) {
     }
   }
 
+  for (const RopeSpec& rope : program.ropes) {
+    if (!rope.DependsOnLength()) continue;
+    return absl::UnimplementedError(
+        "the cuda backend has no kernel for RoPE that depends on the length of the text");
+  }
   if (dtype != DType::kFloat32 && dtype != DType::kBFloat16) {
     return absl::UnimplementedError("the cuda backend computes in float32 and bfloat16, not in " +
                                     std::string(DTypeName(dtype)));

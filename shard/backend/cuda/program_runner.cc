@@ -71,7 +71,7 @@ absl::Status ProgramRunner::TuneGemms(std::uint32_t rows) {
   return absl::OkStatus();
 }
 
-absl::Status ProgramRunner::RunBody(const DeviceInputs& inputs, const CacheView& cache,
+absl::Status ProgramRunner::RunBody(const DeviceInputs& inputs, CacheView cache,
                                     const std::int32_t* samples) {
   return RunAll(program_.body, {&inputs, cache, 0, inputs.rows, samples});
 }
@@ -134,8 +134,9 @@ absl::Status ProgramRunner::Run(const HeadNormOp& op, const Step& step) {
 absl::Status ProgramRunner::Run(const RopeKvWriteOp& op, const Step& step) {
   return RopeKvWrite(
       {Rows(op.qkv), static_cast<const float*>(cos_.data()), static_cast<const float*>(sin_.data()),
-       step.inputs->positions, step.inputs->cache_rows, step.cache.Keys(op.cache),
-       step.cache.Values(op.cache), heads_, step.rows, program_.ropes.front().dim},
+       step.inputs->positions, step.inputs->cache_rows[program_.caches[op.cache].kv_group],
+       step.cache[op.cache].keys, step.cache[op.cache].values, heads_, step.rows,
+       program_.ropes.front().dim},
       dtype_, gpu_.stream());
 }
 
@@ -146,8 +147,8 @@ absl::Status ProgramRunner::Run(const AttentionOp& op, const Step& step) {
   if (found == windows.end()) return absl::InternalError("attention with an unplanned window");
   AttentionArgs args = *found;
   args.qkv = Rows(op.qkv);
-  args.keys = step.cache.Keys(op.cache);
-  args.values = step.cache.Values(op.cache);
+  args.keys = step.cache[op.cache].keys;
+  args.values = step.cache[op.cache].values;
   args.out = Rows(op.out);
   args.workspace = static_cast<float*>(workspace_.data());
   args.scale = op.scale;

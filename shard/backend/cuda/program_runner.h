@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "shard/backend/cuda/gpu.h"
@@ -19,13 +20,12 @@
 
 namespace penstock::shard::cuda {
 
-// K and V of every layer: elements [layers][2][cache rows, kv_heads, head_dim] in one piece.
-struct CacheView {
-  std::byte* memory = nullptr;
-  std::uint64_t layer_bytes = 0;  // of K or of V
-  void* Keys(std::uint32_t layer) const { return memory + 2 * layer * layer_bytes; }
-  void* Values(std::uint32_t layer) const { return memory + (2 * layer + 1) * layer_bytes; }
+// K and V of one cache: elements [cache rows, kv_heads, head_dim] each.
+struct CacheArrays {
+  std::byte* keys = nullptr;
+  std::byte* values = nullptr;
 };
+using CacheView = std::span<const CacheArrays>;  // of Program::caches
 
 class ProgramRunner {
  public:
@@ -48,8 +48,7 @@ class ProgramRunner {
   absl::Status TuneGemms(std::uint32_t rows);
 
   // `samples`: the tokens of the step before, as in EmbedArgs.
-  absl::Status RunBody(const DeviceInputs& inputs, const CacheView& cache,
-                       const std::int32_t* samples);
+  absl::Status RunBody(const DeviceInputs& inputs, CacheView cache, const std::int32_t* samples);
 
   // Runs the head over rows [first, first + count) of kSelected. HeadLogits then holds float32
   // [world][count, share] on the device.

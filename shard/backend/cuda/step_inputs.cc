@@ -25,9 +25,11 @@ StepInputs::Offsets StepInputs::Layout(const InputLimits& limits) {
   at.tokens = Place<std::int32_t>(at.end, limits.rows);
   at.newest = Place<std::int32_t>(at.end, limits.rows);
   at.positions = Place<std::int32_t>(at.end, limits.rows);
-  at.cache_rows = Place<std::int64_t>(at.end, limits.rows);
   at.logit_rows = Place<std::int32_t>(at.end, limits.rows);
-  at.blocks = Place<std::uint32_t>(at.end, limits.blocks);
+  for (std::uint32_t group = 0; group < kMostKvGroups; ++group) {
+    at.cache_rows[group] = Place<std::int64_t>(at.end, limits.rows);
+    at.blocks[group] = Place<std::uint32_t>(at.end, limits.blocks);
+  }
   at.windows.resize(limits.windows);
   for (Offsets::Window& window : at.windows) {
     window.tiles = Place<AttentionTile>(at.end, limits.rows);
@@ -41,7 +43,8 @@ StepInputs::Offsets StepInputs::Layout(const InputLimits& limits) {
 absl::StatusOr<StepInputs> StepInputs::Create(Gpu& gpu, const InputLimits& limits,
                                               const HeadShape& shape, AttentionKind kind,
                                               std::uint32_t block_size,
-                                              std::vector<std::uint32_t> windows) {
+                                              std::vector<WindowLayers> windows,
+                                              std::uint32_t kv_window) {
   StepInputs inputs;
   inputs.gpu_ = &gpu;
   inputs.limits_ = limits;
@@ -52,6 +55,7 @@ absl::StatusOr<StepInputs> StepInputs::Create(Gpu& gpu, const InputLimits& limit
   inputs.offsets_ = Layout(inputs.limits_);
   inputs.work_.resize(windows.size());
   inputs.windows_ = std::move(windows);
+  inputs.kv_window_ = kv_window;
   for (GpuMemory& staging : inputs.staging_) {
     PENSTOCK_ASSIGN_OR_RETURN(staging, GpuMemory::Pinned(gpu, inputs.offsets_.end));
   }
@@ -59,28 +63,37 @@ absl::StatusOr<StepInputs> StepInputs::Create(Gpu& gpu, const InputLimits& limit
   return inputs;
 }
 
-void StepInputs::AddSegment(const RaggedSegment& segment) {
+void StepInputs::AddPositions(const RaggedSegment& segment) {
+  for (std::uint32_t i = 0; i < segment.query_count; ++i) {
+    Host<std::int32_t>(offsets_.positions)[segment.query_start + i] =
+        static_cast<std::int32_t>(segment.context_length + i);
+  }
+}
+
+void StepInputs::AddTable(const RaggedSegment& segment, std::uint32_t group) {
+  const std::span<const BlockId> table = segment.Table(group);
   for (std::uint32_t i = 0; i < segment.query_count; ++i) {
     const std::uint32_t position = segment.context_length + i;
-    const std::uint64_t block = segment.blocks[position / block_size_].value();
-    const std::uint32_t row = segment.query_start + i;
-    Host<std::int32_t>(offsets_.positions)[row] = static_cast<std::int32_t>(position);
-    Host<std::int64_t>(offsets_.cache_rows)[row] =
+    const std::uint64_t block = table[position / block_size_].value();
+    Host<std::int64_t>(offsets_.cache_rows[group])[segment.query_start + i] =
         static_cast<std::int64_t>(block * block_size_ + position % block_size_);
   }
-  tables_.push_back(block_entries_);
-  const std::uint32_t needed =
-      (segment.context_length + segment.query_count + block_size_ - 1) / block_size_;
+  tables_[group].push_back(block_entries_[group]);
+  const std::uint32_t end = segment.context_length + segment.query_count;
+  const std::uint32_t needed = (end + block_size_ - 1) / block_size_;
+  const std::uint64_t visible =
+      FirstVisible(group == 0 ? 0 : kv_window_, segment.context_length) / block_size_;
   for (std::uint32_t i = 0; i < needed; ++i) {
-    Host<std::uint32_t>(offsets_.blocks)[block_entries_++] = segment.blocks[i].value();
+    Host<std::uint32_t>(offsets_.blocks[group])[block_entries_[group]++] =
+        i < visible ? scratch_[group] : table[i].value();
   }
 }
 
 void StepInputs::Fill(const RaggedBatch& batch, std::span<const std::int32_t> newest) {
   turn_ = 1 - turn_;
   rows_ = static_cast<std::uint32_t>(batch.tokens.size());
-  block_entries_ = 0;
-  tables_.clear();
+  block_entries_ = {};
+  for (auto& tables : tables_) tables.clear();
   std::memcpy(Host<void>(offsets_.tokens), batch.tokens.data(), batch.tokens.size_bytes());
   std::fill_n(Host<std::int32_t>(offsets_.newest), rows_, -1);
   std::copy(newest.begin(), newest.end(), Host<std::int32_t>(offsets_.newest));
@@ -90,10 +103,12 @@ void StepInputs::Fill(const RaggedBatch& batch, std::span<const std::int32_t> ne
   is_decode_ = true;
   for (const RaggedSegment& segment : batch.segments) {
     is_decode_ = is_decode_ && segment.query_count == 1;
-    AddSegment(segment);
+    AddPositions(segment);
+    for (std::uint32_t group = 0; group < kv_groups(); ++group) AddTable(segment, group);
   }
   for (std::size_t i = 0; i < windows_.size(); ++i) {
-    work_[i] = PlanAttention(batch.segments, tables_, shape_, windows_[i], kind_);
+    work_[i] = PlanAttention(batch.segments, tables_[windows_[i].kv_group], shape_,
+                             windows_[i].window, kind_);
   }
 }
 
@@ -103,13 +118,15 @@ std::uint32_t StepInputs::MostItems() const {
   return static_cast<std::uint32_t>(most);
 }
 
-void StepInputs::PadTo(const GraphShape& shape, std::uint32_t scratch_block) {
+void StepInputs::PadTo(const GraphShape& shape) {
   for (; rows_ < shape.rows; ++rows_) {
     Host<std::int32_t>(offsets_.tokens)[rows_] = 0;
     Host<std::int32_t>(offsets_.newest)[rows_] = -1;
     Host<std::int32_t>(offsets_.positions)[rows_] = 0;
-    Host<std::int64_t>(offsets_.cache_rows)[rows_] =
-        static_cast<std::int64_t>(scratch_block) * block_size_;
+    for (std::uint32_t group = 0; group < kv_groups(); ++group) {
+      Host<std::int64_t>(offsets_.cache_rows[group])[rows_] =
+          std::int64_t{scratch_[group]} * block_size_;
+    }
     for (AttentionWork& work : work_) {
       work.rows.push_back({rows_, static_cast<std::uint32_t>(work.tiles.size())});
       work.tiles.push_back({.first_row = rows_, .rows = 1});
@@ -140,9 +157,12 @@ absl::Status StepInputs::Upload() {
   PENSTOCK_RETURN_IF_ERROR(Send(offsets_.tokens, rows_ * sizeof(std::int32_t)));
   PENSTOCK_RETURN_IF_ERROR(Send(offsets_.newest, rows_ * sizeof(std::int32_t)));
   PENSTOCK_RETURN_IF_ERROR(Send(offsets_.positions, rows_ * sizeof(std::int32_t)));
-  PENSTOCK_RETURN_IF_ERROR(Send(offsets_.cache_rows, rows_ * sizeof(std::int64_t)));
   PENSTOCK_RETURN_IF_ERROR(Send(offsets_.logit_rows, logit_rows_ * sizeof(std::int32_t)));
-  PENSTOCK_RETURN_IF_ERROR(Send(offsets_.blocks, block_entries_ * sizeof(std::uint32_t)));
+  for (std::uint32_t group = 0; group < kv_groups(); ++group) {
+    PENSTOCK_RETURN_IF_ERROR(Send(offsets_.cache_rows[group], rows_ * sizeof(std::int64_t)));
+    PENSTOCK_RETURN_IF_ERROR(
+        Send(offsets_.blocks[group], block_entries_[group] * sizeof(std::uint32_t)));
+  }
   for (std::size_t i = 0; i < work_.size(); ++i) PENSTOCK_RETURN_IF_ERROR(SendWindow(i));
   return absl::OkStatus();
 }
@@ -155,7 +175,9 @@ DeviceInputs StepInputs::OnDevice() const {
   inputs.tokens = static_cast<const std::int32_t*>(at(offsets_.tokens));
   inputs.newest = static_cast<const std::int32_t*>(at(offsets_.newest));
   inputs.positions = static_cast<const std::int32_t*>(at(offsets_.positions));
-  inputs.cache_rows = static_cast<const std::int64_t*>(at(offsets_.cache_rows));
+  for (std::uint32_t group = 0; group < kv_groups(); ++group) {
+    inputs.cache_rows[group] = static_cast<const std::int64_t*>(at(offsets_.cache_rows[group]));
+  }
   inputs.logit_rows = static_cast<const std::int32_t*>(at(offsets_.logit_rows));
   for (std::size_t i = 0; i < work_.size(); ++i) {
     const Offsets::Window& window = offsets_.windows[i];
@@ -165,12 +187,12 @@ DeviceInputs StepInputs::OnDevice() const {
     args.items = static_cast<const AttentionItem*>(at(window.items));
     args.rows = static_cast<const AttentionRow*>(at(window.rows));
     args.chunks = static_cast<const AttentionTile*>(at(window.chunks));
-    args.blocks = static_cast<const std::uint32_t*>(at(offsets_.blocks));
+    args.blocks = static_cast<const std::uint32_t*>(at(offsets_.blocks[windows_[i].kv_group]));
     args.item_count = static_cast<std::uint32_t>(work.items.size());
     args.row_count = static_cast<std::uint32_t>(work.rows.size());
     args.chunk_count = static_cast<std::uint32_t>(work.chunks.size());
     args.block_size = block_size_;
-    args.window = windows_[i];
+    args.window = windows_[i].window;
     args.shape = shape_;
   }
   return inputs;

@@ -8,6 +8,7 @@
 #include <absl/status/statusor.h>
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -19,10 +20,18 @@
 
 namespace penstock::shard::cuda {
 
+// The layers with one window. The backend has no layers that share a cache, so all of them are in
+// one KV group.
+struct WindowLayers {
+  std::uint32_t window = 0;  // 0 = all
+  std::uint32_t kv_group = 0;
+  friend auto operator<=>(const WindowLayers&, const WindowLayers&) = default;
+};
+
 // The largest step that the inputs must hold.
 struct InputLimits {
   std::uint32_t rows = 0;
-  std::uint32_t blocks = 0;  // entries of all block tables together
+  std::uint32_t blocks = 0;  // entries of all block tables of a KV group together
   std::uint32_t items = 0;   // of attention, for one window, padding included
   std::uint32_t windows = 1;
 };
@@ -32,7 +41,7 @@ struct DeviceInputs {
   const std::int32_t* tokens = nullptr;
   const std::int32_t* newest = nullptr;  // as EmbedArgs
   const std::int32_t* positions = nullptr;
-  const std::int64_t* cache_rows = nullptr;
+  std::array<const std::int64_t*, kMostKvGroups> cache_rows{};
   const std::int32_t* logit_rows = nullptr;
   // By window: the work, the blocks, their size and the shape. The rest is that of the layer.
   std::vector<AttentionArgs> attention;
@@ -42,11 +51,16 @@ struct DeviceInputs {
 
 class StepInputs {
  public:
-  // `windows`: the distinct windows of the program's attention, 0 = all.
+  // `windows`: the distinct windows of the program's attention. `kv_window`: that of KV group 1.
   static absl::StatusOr<StepInputs> Create(Gpu& gpu, const InputLimits& limits,
                                            const HeadShape& shape, AttentionKind kind,
                                            std::uint32_t block_size,
-                                           std::vector<std::uint32_t> windows);
+                                           std::vector<WindowLayers> windows,
+                                           std::uint32_t kv_window);
+
+  // A block of each KV group that no sequence owns. Padding rows write it. Kernels look at whole
+  // tiles of positions; where a tile begins before the window they find this block.
+  void SetScratchBlocks(const KvBlocks& blocks) { scratch_ = blocks; }
 
   // Writes the batch to a staging buffer. `newest` is as in DeviceSampler::BeginStep; empty: -1 for
   // all rows. is_decode() is then true if every segment has one row.
@@ -55,9 +69,9 @@ class StepInputs {
   std::uint32_t rows() const { return rows_; }
   std::uint32_t MostItems() const;
 
-  // Pads to the shape with empty items and with rows. These rows write only `scratch_block` and
+  // Pads to the shape with empty items and with rows. These rows write only the scratch blocks and
   // attend to no position.
-  void PadTo(const GraphShape& shape, std::uint32_t scratch_block);
+  void PadTo(const GraphShape& shape);
 
   // Enqueues the copies of the inputs that the step uses.
   absl::Status Upload();
@@ -65,7 +79,8 @@ class StepInputs {
 
  private:
   struct Offsets {
-    std::size_t tokens, newest, positions, cache_rows, logit_rows, blocks, end;
+    std::size_t tokens, newest, positions, logit_rows, end;
+    std::array<std::size_t, kMostKvGroups> cache_rows, blocks;
     struct Window {
       std::size_t tiles, items, rows, chunks;
     };
@@ -76,7 +91,9 @@ class StepInputs {
   T* Host(std::size_t offset) const {
     return reinterpret_cast<T*>(staging_[turn_].At(offset));
   }
-  void AddSegment(const RaggedSegment& segment);
+  std::uint32_t kv_groups() const { return kv_window_ > 0 ? 2 : 1; }
+  void AddPositions(const RaggedSegment& segment);
+  void AddTable(const RaggedSegment& segment, std::uint32_t group);
   absl::Status Send(std::size_t offset, std::size_t bytes);
   absl::Status SendWindow(std::size_t window);
 
@@ -85,7 +102,9 @@ class StepInputs {
   HeadShape shape_;
   AttentionKind kind_ = AttentionKind::kFloat;
   std::uint32_t block_size_ = 16;
-  std::vector<std::uint32_t> windows_;
+  std::vector<WindowLayers> windows_;
+  std::uint32_t kv_window_ = 0;
+  KvBlocks scratch_;
   Offsets offsets_;
   std::array<GpuMemory, 2> staging_;  // pinned
   std::size_t turn_ = 0;
@@ -93,10 +112,10 @@ class StepInputs {
 
   // Of the present step.
   std::vector<AttentionWork> work_;
-  std::vector<std::uint32_t> tables_;  // by segment
+  std::array<std::vector<std::uint32_t>, kMostKvGroups> tables_;  // by segment
   std::uint32_t rows_ = 0;
   std::uint32_t logit_rows_ = 0;
-  std::uint32_t block_entries_ = 0;
+  std::array<std::uint32_t, kMostKvGroups> block_entries_{};
   bool is_decode_ = false;
 };
 

@@ -127,9 +127,9 @@ void CandidateAttention(const AttentionShape& shape, const KvStore& cache, std::
                            .to(at::kFloat)
                            .view({rows, shape.kv_heads, group, shape.key_dim})
                            .permute({1, 2, 0, 3});
-  const at::Tensor own_keys = cache.KeysAt(index, segment.own_slots).transpose(0, 1).unsqueeze(1);
-  const at::Tensor own_values =
-      cache.ValuesAt(index, segment.own_slots).transpose(0, 1).unsqueeze(1);
+  const at::Tensor& own = segment.groups[cache.GroupOf(index)].own_slots;
+  const at::Tensor own_keys = cache.KeysAt(index, own).transpose(0, 1).unsqueeze(1);
+  const at::Tensor own_values = cache.ValuesAt(index, own).transpose(0, 1).unsqueeze(1);
   at::Tensor scores = q.mul(own_keys).sum(-1, true);
   if (keys > 0) {
     const at::Tensor shared =

@@ -30,22 +30,48 @@ void MakeTokenInputs(std::span<const TokenId> tokens, const Program& program, at
   }
 }
 
-SegmentInputs MakeSegment(const RaggedSegment& segment, const BatchShape& shape,
-                          at::Device device) {
-  std::vector<std::int64_t> blocks;
-  blocks.reserve(segment.blocks.size());
-  for (BlockId block : segment.blocks) {
-    // Entries that no layer reads may hold anything.
-    blocks.push_back(block.value() < shape.blocks ? block.value() : 0);
-  }
+SegmentInputs MakeSegment(const RaggedSegment& segment, const RaggedBatch& batch) {
   SegmentInputs inputs;
   inputs.query_start = segment.query_start;
   inputs.query_count = segment.query_count;
   inputs.context_length = segment.context_length;
-  inputs.blocks = ToDevice(blocks, device);
   inputs.row = segment.row;
   inputs.state = segment.state.value();
+  inputs.drafts = segment.drafts;
+  if (!segment.candidates) return inputs;
+  const auto row =
+      std::lower_bound(batch.logit_rows.begin(), batch.logit_rows.end(), segment.query_start);
+  inputs.logit_index = row - batch.logit_rows.begin();
   return inputs;
+}
+
+// The parts of the inputs that differ by KV group.
+void FillGroup(const RaggedBatch& batch, std::uint32_t group, const BatchShape& shape,
+               const SlotOf& slot_of, at::Device device, BatchInputs& inputs) {
+  std::vector<std::int64_t> slots(batch.tokens.size(), 0);
+  // Candidates write to the spare blocks, which come after those of all sequences.
+  std::int64_t spare = std::int64_t{shape.blocks[group]} * shape.block_size;
+  for (const RaggedSegment& segment : batch.segments) {
+    for (std::uint32_t i = 0; i < segment.query_count; ++i) {
+      slots[segment.query_start + i] =
+          segment.candidates ? spare++ : slot_of(segment, group, segment.context_length + i);
+    }
+  }
+  inputs.kv_slots[group] = ToDevice(slots, device);
+  for (std::size_t i = 0; i < inputs.segments.size(); ++i) {
+    const RaggedSegment& from = batch.segments[i];
+    GroupInputs& to = inputs.segments[i].groups[group];
+    std::vector<std::int64_t> blocks;
+    for (const BlockId block : from.Table(group)) {
+      // Entries that no layer reads may hold anything.
+      blocks.push_back(block.value() < shape.blocks[group] ? block.value() : 0);
+    }
+    to.blocks = ToDevice(blocks, device);
+    if (!from.candidates) continue;
+    to.own_slots = inputs.kv_slots[group].narrow(0, from.query_start, from.query_count);
+    to.first_own_slot = slots[from.query_start];
+    to.commit_slot = slot_of(from, group, from.context_length);
+  }
 }
 
 }  // namespace
@@ -58,29 +84,18 @@ BatchInputs MakeBatchInputs(const RaggedBatch& batch, const Program& program,
       (inputs.rows + shape.row_multiple - 1) / shape.row_multiple * shape.row_multiple;
   MakeTokenInputs(batch.tokens, program, device, inputs);
   std::vector<std::int64_t> positions(inputs.padded_rows, 0);
-  std::vector<std::int64_t> slots(inputs.rows, 0);
-  // Candidates write to the spare blocks, which come after those of all sequences.
-  std::int64_t spare = std::int64_t{shape.blocks} * shape.block_size;
+  std::int64_t drafts = 0;
   for (const RaggedSegment& segment : batch.segments) {
     for (std::uint32_t i = 0; i < segment.query_count; ++i) {
-      const std::uint32_t position = segment.context_length + (segment.candidates ? 0 : i);
-      positions[segment.query_start + i] = position;
-      slots[segment.query_start + i] = segment.candidates ? spare++ : slot_of(segment, position);
+      positions[segment.query_start + i] = segment.context_length + (segment.candidates ? 0 : i);
     }
-    inputs.segments.push_back(MakeSegment(segment, shape, device));
+    inputs.segments.push_back(MakeSegment(segment, batch));
+    inputs.segments.back().first_draft = drafts;
+    drafts += segment.drafts;
   }
   inputs.positions = ToDevice(positions, device);
-  inputs.kv_slots = ToDevice(slots, device);
-  for (std::size_t i = 0; i < inputs.segments.size(); ++i) {
-    const RaggedSegment& from = batch.segments[i];
-    if (!from.candidates) continue;
-    SegmentInputs& segment = inputs.segments[i];
-    segment.own_slots = inputs.kv_slots.narrow(0, segment.query_start, segment.query_count);
-    segment.first_own_slot = slots[from.query_start];
-    segment.commit_slot = slot_of(from, from.context_length);
-    const auto row =
-        std::lower_bound(batch.logit_rows.begin(), batch.logit_rows.end(), from.query_start);
-    segment.logit_index = row - batch.logit_rows.begin();
+  for (std::uint32_t group = 0; group < program.KvGroups(); ++group) {
+    FillGroup(batch, group, shape, slot_of, device, inputs);
   }
   std::vector<std::int64_t> logit_rows(batch.logit_rows.begin(), batch.logit_rows.end());
   inputs.logit_rows = ToDevice(logit_rows, device);

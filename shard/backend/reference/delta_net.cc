@@ -53,12 +53,19 @@ at::Tensor DeltaRule(const DeltaNetOp& op, const DeltaWeights& weights, const at
 
 }  // namespace
 
-DeltaStates MakeDeltaStates(const StateShape& shape, std::int64_t sequences, at::Device device) {
+void DeltaStates::Copy(std::int64_t from, std::int64_t to) const {
+  inputs.select(0, to).copy_(inputs.select(0, from));
+  matrices.select(0, to).copy_(matrices.select(0, from));
+}
+
+DeltaStates MakeDeltaStates(const StateShape& shape, std::int64_t sequences, std::int64_t drafts,
+                            at::Device device) {
   const auto options = at::TensorOptions().dtype(at::kFloat).device(device);
   const std::int64_t inputs = shape.inputs, channels = shape.channels;
   const std::int64_t heads = shape.heads, key_dim = shape.key_dim, value_dim = shape.value_dim;
-  return {at::zeros({sequences, inputs, channels}, options),
-          at::zeros({sequences, heads, key_dim, value_dim}, options)};
+  const std::int64_t states = sequences + drafts;
+  return {at::zeros({states, inputs, channels}, options),
+          at::zeros({states, heads, key_dim, value_dim}, options), sequences};
 }
 
 // Row by row: vector and scalar routines of libtorch may differ in the last bit, and which of them
@@ -66,18 +73,24 @@ DeltaStates MakeDeltaStates(const StateShape& shape, std::int64_t sequences, at:
 void DeltaNet(const DeltaNetOp& op, const DeltaWeights& weights, const SegmentInputs& segment,
               const DeltaStates& states, const at::Tensor& in, const at::Tensor& out) {
   const StateShape& shape = op.shape;
-  const at::Tensor kept = states.inputs.select(0, segment.state);
-  const at::Tensor state = states.matrices.select(0, segment.state);
   if (segment.context_length == 0) {
-    kept.zero_();
-    state.zero_();
+    states.inputs.select(0, segment.state).zero_();
+    states.matrices.select(0, segment.state).zero_();
   }
   const at::Tensor convolution = weights.convolution.to(at::kFloat).t().contiguous();
   const std::int64_t end = segment.query_start + segment.query_count;
+  std::int64_t place = segment.state;
   for (std::int64_t i = segment.query_start; i < end; ++i) {
+    const std::int64_t draft = i - (end - segment.drafts);
+    if (draft >= 0) {
+      const std::int64_t next = states.sequences + segment.first_draft + draft;
+      states.Copy(place, next);
+      place = next;
+    }
     const at::Tensor row = in.select(0, i).to(at::kFloat);
-    const at::Tensor mixed = Mix(convolution, row, kept);
-    const at::Tensor result = DeltaRule(op, weights, row, mixed, state);
+    const at::Tensor mixed = Mix(convolution, row, states.inputs.select(0, place));
+    const at::Tensor result =
+        DeltaRule(op, weights, row, mixed, states.matrices.select(0, place));
     RmsNorm(result, weights.norm, 0.0, op.eps, result);
     const at::Tensor gate = Heads(row, op.GateColumn(), shape.heads, shape.value_dim);
     out.select(0, i).copy_(result.mul(at::silu(gate)).view({std::int64_t{op.ValueWidth()}}));

@@ -9,20 +9,24 @@
 
 namespace penstock::shard {
 
-// The states of one layer, float32.
+// The states of one layer, float32: that of each sequence, then one after each draft of a step.
 struct DeltaStates {
-  at::Tensor inputs;    // [sequences, inputs, channels]
-  at::Tensor matrices;  // [sequences, heads, key_dim, value_dim]
+  at::Tensor inputs;    // [states, inputs, channels]
+  at::Tensor matrices;  // [states, heads, key_dim, value_dim]
+  std::int64_t sequences = 0;
   std::uint64_t Bytes() const { return inputs.nbytes() + matrices.nbytes(); }
+  void Copy(std::int64_t from, std::int64_t to) const;
 };
 
-DeltaStates MakeDeltaStates(const StateShape& shape, std::int64_t sequences, at::Device device);
+DeltaStates MakeDeltaStates(const StateShape& shape, std::int64_t sequences, std::int64_t drafts,
+                            at::Device device);
 
 struct DeltaWeights {
   at::Tensor convolution, decay, decay_bias, norm;
 };
 
-// Computes the rows of a segment and advances its state. in and out: [rows, width] of the step.
+// Computes the rows of a segment. Advances its state up to its first draft, and leaves a state after
+// each draft. in and out: [rows, width] of the step.
 void DeltaNet(const DeltaNetOp& op, const DeltaWeights& weights, const SegmentInputs& segment,
               const DeltaStates& states, const at::Tensor& in, const at::Tensor& out);
 

@@ -1,6 +1,7 @@
-// K, V and the hidden-state plane, if there is one, as ATen tensors of positions. First come the
-// blocks of the paged layout, then spare blocks for what candidates write until one is chosen, then
-// the cells of padded KV rows (docs/decisions/0014), if any.
+// K, V and the hidden-state plane, if there is one, as ATen tensors of positions, with the blocks
+// of their KV group. First come the blocks of the paged layout, then spare blocks for what
+// candidates write until one is chosen, then the cells of padded KV rows (docs/decisions/0014), if
+// any.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@
 namespace penstock::shard {
 
 struct KvSizes {
-  std::uint32_t blocks = 0;
+  KvBlocks blocks;
   std::uint32_t spare = 0;  // blocks for candidates
   std::uint32_t cells = 0;
 };
@@ -26,7 +27,8 @@ class KvStore {
   KvStore() = default;
   KvStore(const PagedLayout& layout, const KvSizes& sizes, at::Device device);
 
-  std::uint32_t blocks() const { return sizes_.blocks; }
+  const KvBlocks& blocks() const { return sizes_.blocks; }
+  std::uint32_t GroupOf(std::uint32_t cache) const { return layout_.caches[cache].kv_group; }
   std::uint64_t Bytes() const;
   bool has_hidden() const { return layout_.hidden > 0; }
 
@@ -38,11 +40,11 @@ class KvStore {
   // float32 [positions, kv_heads, dim] for positions [first, first + count) of a sequence.
   at::Tensor Keys(std::uint32_t cache, const SegmentInputs& segment, std::int64_t first,
                   std::int64_t count) const {
-    return KeyHeads(cache, Gather(keys_[cache], segment, first, count));
+    return KeyHeads(cache, Gather(keys_[cache], GroupOf(cache), segment, first, count));
   }
   at::Tensor Values(std::uint32_t cache, const SegmentInputs& segment, std::int64_t first,
                     std::int64_t count) const {
-    return ValueHeads(cache, Gather(ValuePlane(cache), segment, first, count));
+    return ValueHeads(cache, Gather(ValuePlane(cache), GroupOf(cache), segment, first, count));
   }
 
   // The same for single positions: float32 [slots, kv_heads, dim].
@@ -53,7 +55,7 @@ class KvStore {
   void WriteHidden(const at::Tensor& slots, const at::Tensor& rows);
   // float32 [positions, hidden] for the first `count` positions of a sequence.
   at::Tensor Hidden(const SegmentInputs& segment, std::int64_t count) const {
-    return Gather(hidden_, segment, 0, count);
+    return Gather(hidden_, 0, segment, 0, count);
   }
 
   // A part as a dense tensor in the cache's dtype: [width, rows, kv_heads, dim].
@@ -68,11 +70,12 @@ class KvStore {
   // See Backend::ArrangeCells.
   absl::StatusOr<CellsArranged> Arrange(std::span<const CellPart> parts);
 
-  void CopyBlock(std::int64_t src, std::int64_t dst);
-  void CopyPosition(std::int64_t src, std::int64_t dst);
+  void CopyBlock(std::uint32_t kv_group, std::int64_t src, std::int64_t dst);
+  void CopyPosition(std::uint32_t kv_group, std::int64_t src, std::int64_t dst);
 
-  // The index of a position of a segment's sequence in the tensors.
-  std::int64_t SlotOf(const RaggedSegment& segment, std::uint32_t position) const;
+  // The index of a position of a segment's sequence in the tensors of a KV group.
+  std::int64_t SlotOf(const RaggedSegment& segment, std::uint32_t kv_group,
+                      std::uint32_t position) const;
 
  private:
   // [..., kv_heads * dim] -> [..., kv_heads, dim]
@@ -88,11 +91,11 @@ class KvStore {
   const at::Tensor& ValuePlane(std::uint32_t cache) const {
     return layout_.caches[cache].values_in_keys ? keys_[cache] : values_[cache];
   }
-  // All tensors.
-  std::vector<at::Tensor> Planes() const;
+  // All tensors of a KV group.
+  std::vector<at::Tensor> Planes(std::uint32_t kv_group) const;
   // float32 [count, width]
-  at::Tensor Gather(const at::Tensor& plane, const SegmentInputs& segment, std::int64_t first,
-                    std::int64_t count) const;
+  at::Tensor Gather(const at::Tensor& plane, std::uint32_t kv_group, const SegmentInputs& segment,
+                    std::int64_t first, std::int64_t count) const;
   at::Tensor ViewOfPart(const at::Tensor& plane, const CellLayout::Part& part) const;
   void Move(const CellLayout::Moves& moves);
 

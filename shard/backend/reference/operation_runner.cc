@@ -48,7 +48,7 @@ void OperationRunner::Run(const NormOp& op) {
     case NormKind::kRms:
       return RmsNorm(in, Weight(op.weight), op.weight_offset, op.eps, Padded(op.out));
     case NormKind::kCopy:
-      Padded(op.out).copy_(in);
+      Padded(op.out).narrow(1, 0, in.size(1)).copy_(in);
       return;
   }
 }
@@ -92,7 +92,7 @@ void OperationRunner::Run(const RopeKvWriteOp& op) {
   const at::Tensor keys = qkv.narrow(1, shape.QueryWidth(), shape.KeyWidth());
   const at::Tensor values =
       qkv.narrow(1, shape.QueryWidth() + shape.KeyWidth(), shape.ValueWidth());
-  tensors_.cache.Write(op.cache, tensors_.inputs.kv_slots, keys, values);
+  tensors_.cache.Write(op.cache, SlotsOf(op.cache), keys, values);
 }
 
 void OperationRunner::Run(const AttentionOp& op) {
@@ -172,7 +172,7 @@ void OperationRunner::Run(const LatentWriteOp& op) {
                  Heads(op.queries, 0, op.heads, std::int64_t{op.nope_dim} + op.rope_dim),
                  Heads(op.latent, 0, 1, width));
   const at::Tensor latents = Whole(op.latent).narrow(0, 0, tensors_.rows.count).narrow(1, 0, width);
-  tensors_.cache.Write(op.cache, tensors_.inputs.kv_slots, latents, at::Tensor());
+  tensors_.cache.Write(op.cache, SlotsOf(op.cache), latents, at::Tensor());
 }
 
 void OperationRunner::Run(const HeadLinearOp& op) {
@@ -188,7 +188,8 @@ void OperationRunner::Run(const SelectRowsOp& op) {
   const std::int64_t count = tensors_.inputs.logit_rows.size(0);
   if (count == 0) return;
   at::Tensor out = Whole(op.out).narrow(0, 0, count);
-  at::index_select_out(out, Whole(op.in), 0, tensors_.inputs.logit_rows);
+  const at::Tensor in = Whole(op.in).narrow(1, 0, out.size(1));
+  at::index_select_out(out, in, 0, tensors_.inputs.logit_rows);
 }
 
 absl::Status OperationRunner::Run(const AllReduceOp& op) {

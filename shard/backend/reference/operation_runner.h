@@ -85,6 +85,10 @@ class OperationRunner {
   const at::Tensor& Weight(WeightIndex index) const {
     return index == kNoWeight ? no_weight_ : tensors_.weights[static_cast<std::size_t>(index)];
   }
+  // Where K and V of the rows go in a cache.
+  const at::Tensor& SlotsOf(std::uint32_t cache) const {
+    return tensors_.inputs.kv_slots[tensors_.cache.GroupOf(cache)];
+  }
   at::Tensor& Whole(Buffer buffer) { return tensors_.Whole(buffer); }
   at::Tensor Padded(Buffer buffer) {
     return Whole(buffer).narrow(0, FirstRow(buffer), tensors_.rows.padded_count);

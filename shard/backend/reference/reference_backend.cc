@@ -1,7 +1,6 @@
 #include "shard/backend/reference/reference_backend.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "shard/backend/reference/kv_store.h"
 #include "shard/backend/reference/operation_runner.h"
 #include "shard/backend/reference/operations.h"
+#include "shard/backend/row_angles.h"
 #include "shard/model/rope_table.h"
 #include "shard/parallel/communicator.h"
 
@@ -34,8 +34,9 @@ class ReferenceBackend final : public Backend {
   absl::Status Initialize();
   std::string Name() const override { return "reference"; }
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
-  absl::Status AllocateCache(std::uint32_t blocks) override;
+  absl::Status AllocateCache(const KvBlocks& blocks) override;
   absl::Status SetCells(std::uint32_t cells, std::uint32_t) override {
+    PENSTOCK_RETURN_IF_ERROR(CheckCells(cells, program()));
     cells_ = cells;
     return absl::OkStatus();
   }
@@ -44,6 +45,7 @@ class ReferenceBackend final : public Backend {
   absl::Status Execute(const RaggedBatch& batch) override;
   absl::Status Similarities(std::uint32_t segment, std::span<float> out) override;
   absl::Status CommitCandidates(std::span<const CandidateChoice> choices) override;
+  absl::Status KeepDrafts(std::span<const DraftsKept> kept) override;
   absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) override;
   std::uint64_t MemoryBytes() const override;
 
@@ -52,7 +54,14 @@ class ReferenceBackend final : public Backend {
   absl::Status Guarded(Body body) const {
     return shard::Guarded(device_, options_.stream, std::move(body));
   }
+  RopeAngles ToDevice(RopeTable& table, std::int64_t rows) const;
+  // Of each row of the batch.
+  RopeAngles AnglesOf(std::size_t rope, const RaggedBatch& batch) const;
   OperationRunner Runner() { return {program(), communicator_, tensors_}; }
+  // What the rows of kSelected were selected from.
+  at::Tensor LastNorm() {
+    return tensors_.Whole(Buffer::kNormed).narrow(1, 0, program().Width(Buffer::kSelected));
+  }
   void WriteHidden();
   // Null if the last batch has no such segment of at least `rows` candidates.
   const SegmentInputs* FindCandidates(std::uint32_t index, std::size_t rows) const;
@@ -74,8 +83,9 @@ class ReferenceBackend final : public Backend {
   std::int64_t row_multiple_ = 1;
   BackendLimits limits_;
   Communicator* communicator_ = nullptr;
-  std::vector<RopeAngles> ropes_;  // of program().ropes; rows are positions
-  std::uint32_t cells_ = 0;        // of SetCells
+  // Of program().ropes; rows are positions. Undefined where frequencies depend on the length.
+  std::vector<RopeAngles> ropes_;
+  std::uint32_t cells_ = 0;  // of SetCells
   ProgramTensors tensors_;
 
   // Of the present step.
@@ -115,12 +125,10 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
     }
     ropes_.clear();
     for (const RopeSpec& rope : program().ropes) {
+      RopeAngles& angles = ropes_.emplace_back();
+      if (rope.DependsOnLength()) continue;
       RopeTable table = BuildRopeTable(rope, limits_.max_sequence_length);
-      const std::array<std::int64_t, 3> shape = {limits_.max_sequence_length, 1, rope.dim / 2};
-      const auto copy = [&](std::vector<float>& values) {
-        return at::from_blob(values.data(), shape, at::kFloat).to(device_, at::kFloat, false, true);
-      };
-      ropes_.push_back({copy(table.cos), copy(table.sin)});
+      angles = ToDevice(table, limits_.max_sequence_length);
     }
     const std::int64_t world = program().part.world;
     if (world > 1 && options_.dtype != DType::kFloat32) {
@@ -137,21 +145,45 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
   });
 }
 
-absl::Status ReferenceBackend::AllocateCache(std::uint32_t blocks) {
-  return Guarded([this, blocks] {
+RopeAngles ReferenceBackend::ToDevice(RopeTable& table, std::int64_t rows) const {
+  const auto copy = [&](std::vector<float>& values) {
+    const auto pairs = static_cast<std::int64_t>(values.size()) / rows;
+    return at::from_blob(values.data(), {rows, 1, pairs}, at::kFloat)
+        .to(device_, at::kFloat, false, true);
+  };
+  return {copy(table.cos), copy(table.sin)};
+}
+
+RopeAngles ReferenceBackend::AnglesOf(std::size_t rope, const RaggedBatch& batch) const {
+  const RopeSpec& spec = program().ropes[rope];
+  const BatchInputs& inputs = tensors_.inputs;
+  if (!spec.DependsOnLength()) {
+    return {at::index_select(ropes_[rope].cos, 0, inputs.positions),
+            at::index_select(ropes_[rope].sin, 0, inputs.positions)};
+  }
+  const auto size = static_cast<std::size_t>(inputs.padded_rows) * (spec.dim / 2);
+  RopeTable table{std::vector<float>(size), std::vector<float>(size)};
+  SetRowAngles(spec, batch, table);
+  return ToDevice(table, inputs.padded_rows);
+}
+
+absl::Status ReferenceBackend::AllocateCache(const KvBlocks& blocks) {
+  return Guarded([this, &blocks] {
     tensors_.states.clear();
     tensors_.cache = KvStore();  // freed first: the old and the new one may not fit together
     GiveBackMemory(device_);
     PagedLayout layout{program().caches, options_.block_size, options_.dtype};
     std::uint32_t spare = 0;
     if (limits_.max_candidate_rows > 0) {
-      layout.hidden = program().Width(Buffer::kHidden);
+      layout.hidden = program().Width(Buffer::kSelected);
       spare = layout.BlocksFor(limits_.max_candidate_rows);
     }
-    const bool any = blocks > 0;
+    const bool any = !blocks.empty();
     tensors_.cache = KvStore(layout, {blocks, any ? spare : 0, any ? cells_ : 0}, device_);
     for (const StateShape& shape : program().states) {
-      if (any) tensors_.states.push_back(MakeDeltaStates(shape, limits_.max_sequences, device_));
+      if (!any) continue;
+      tensors_.states.push_back(
+          MakeDeltaStates(shape, limits_.max_sequences, limits_.max_draft_rows, device_));
     }
     return absl::OkStatus();
   });
@@ -168,9 +200,9 @@ absl::StatusOr<CellsArranged> ReferenceBackend::ArrangeCells(std::span<const Cel
 
 absl::Status ReferenceBackend::CopyBlocks(std::span<const BlockCopy> copies) {
   return Guarded([this, copies]() -> absl::Status {
-    PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, tensors_.cache.blocks()));
+    PENSTOCK_RETURN_IF_ERROR(CheckCopies(copies, program().KvGroups(), tensors_.cache.blocks()));
     for (const BlockCopy& copy : copies) {
-      tensors_.cache.CopyBlock(copy.src.value(), copy.dst.value());
+      tensors_.cache.CopyBlock(copy.kv_group, copy.src.value(), copy.dst.value());
     }
     return absl::OkStatus();
   });
@@ -182,16 +214,14 @@ absl::Status ReferenceBackend::Execute(const RaggedBatch& batch) {
     const BatchShape shape{row_multiple_, options_.block_size, tensors_.cache.blocks()};
     PENSTOCK_RETURN_IF_ERROR(
         CheckBatch(batch, limits_, program(), {options_.block_size, tensors_.cache.blocks()}));
-    const auto slot_of = [this](const RaggedSegment& segment, std::uint32_t position) {
-      return tensors_.cache.SlotOf(segment, position);
+    const auto slot_of = [this](const RaggedSegment& segment, std::uint32_t group,
+                                std::uint32_t position) {
+      return tensors_.cache.SlotOf(segment, group, position);
     };
     tensors_.inputs = MakeBatchInputs(batch, program(), shape, slot_of, device_);
     tensors_.part_queries = CollectPartQueries(tensors_.inputs.segments, tensors_.cache.cells());
     tensors_.ropes.clear();
-    for (const RopeAngles& rope : ropes_) {
-      tensors_.ropes.push_back({at::index_select(rope.cos, 0, tensors_.inputs.positions),
-                                at::index_select(rope.sin, 0, tensors_.inputs.positions)});
-    }
+    for (std::size_t i = 0; i < ropes_.size(); ++i) tensors_.ropes.push_back(AnglesOf(i, batch));
     tensors_.rows = {0, tensors_.inputs.rows, tensors_.inputs.padded_rows};
     PENSTOCK_RETURN_IF_ERROR(Runner().RunAll(program().body));
     if (tensors_.cache.has_hidden()) WriteHidden();
@@ -234,20 +264,37 @@ absl::Status ReferenceBackend::CommitCandidates(std::span<const CandidateChoice>
 }
 
 void ReferenceBackend::Commit(const SegmentInputs& segment, std::int64_t row) {
-  tensors_.cache.CopyPosition(segment.first_own_slot + row, segment.commit_slot);
+  for (std::uint32_t group = 0; group < program().KvGroups(); ++group) {
+    const GroupInputs& own = segment.groups[group];
+    tensors_.cache.CopyPosition(group, own.first_own_slot + row, own.commit_slot);
+  }
   // Its logit row was that of the first candidate.
   tensors_.Whole(Buffer::kSelected)
       .select(0, segment.logit_index)
-      .copy_(tensors_.Whole(Buffer::kNormed).select(0, segment.query_start + row));
+      .copy_(LastNorm().select(0, segment.query_start + row));
 }
 
 // Writes unit vectors of all rows to the plane. Similarities reads those of candidates.
 void ReferenceBackend::WriteHidden() {
-  const at::Tensor rows =
-      tensors_.Whole(Buffer::kNormed).narrow(0, 0, tensors_.rows.count).to(at::kFloat);
+  const at::Tensor rows = LastNorm().narrow(0, 0, tensors_.rows.count).to(at::kFloat);
   const at::Tensor lengths = rows.square().sum(-1, true).sqrt_();
   units_ = rows.div(lengths.masked_fill(lengths.eq(0), 1));
-  tensors_.cache.WriteHidden(tensors_.inputs.kv_slots, units_);
+  tensors_.cache.WriteHidden(tensors_.inputs.kv_slots[0], units_);
+}
+
+absl::Status ReferenceBackend::KeepDrafts(std::span<const DraftsKept> kept) {
+  return Guarded([&]() -> absl::Status {
+    for (const DraftsKept& one : kept) {
+      const bool known = one.segment < tensors_.inputs.segments.size();
+      if (!known || one.rows > tensors_.inputs.segments[one.segment].drafts) return NotDrafts(one);
+      const SegmentInputs& segment = tensors_.inputs.segments[one.segment];
+      for (const DeltaStates& states : tensors_.states) {
+        const std::int64_t last = states.sequences + segment.first_draft + one.rows - 1;
+        if (one.rows > 0) states.Copy(last, segment.state);
+      }
+    }
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<TensorView> ReferenceBackend::Logits(std::uint32_t first, std::uint32_t count) {

@@ -12,6 +12,7 @@ struct CacheShape {
   std::uint32_t value_dim = 0;
   // V is the first value_dim dimensions of K, and only K is stored.
   bool values_in_keys = false;
+  std::uint32_t kv_group = 0;
 
   bool operator==(const CacheShape&) const = default;
 };

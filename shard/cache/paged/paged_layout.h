@@ -1,15 +1,17 @@
 // Sizes of the paged KV caches of one rank. Each cache has one K and one V array,
-// [blocks, block_size, kv_heads, dim]. For contrastive search there is the hidden-state plane,
-// [blocks, block_size, hidden]: the normalised last hidden state of each position. Block tables
-// belong to the executor's slots.
+// [blocks, block_size, kv_heads, dim], with the blocks of its KV group. For contrastive search
+// there is the hidden-state plane, [blocks, block_size, hidden]: the normalised last hidden state
+// of each position. It belongs to group 0. Block tables belong to the executor's slots.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
 #include "common/dtype.h"
 #include "shard/cache/paged/cache_shape.h"
+#include "shard/cache/paged/kv_blocks.h"
 #include "shard/cache/paged/kv_type.h"
 
 namespace penstock::shard {
@@ -33,15 +35,38 @@ struct PagedLayout {
     return cache.kv_heads * (KeyBytes(cache) + ValueBytes(cache));
   }
   std::uint64_t HiddenBytesPerToken() const { return std::uint64_t{hidden} * DTypeBytes(dtype); }
+  std::uint32_t GroupCount() const {
+    std::uint32_t most = 0;
+    for (const CacheShape& cache : caches) most = std::max(most, cache.kv_group);
+    return most + 1;
+  }
+  // Of the layers of a group.
+  std::uint64_t GroupBytesPerToken(std::uint32_t group) const {
+    std::uint64_t bytes = group == 0 ? HiddenBytesPerToken() : 0;
+    for (const CacheShape& cache : caches) {
+      if (cache.kv_group == group) bytes += CacheBytesPerToken(cache);
+    }
+    return bytes;
+  }
+  std::uint64_t GroupBytesPerBlock(std::uint32_t group) const {
+    return GroupBytesPerToken(group) * block_size;
+  }
+  // Of all layers.
   std::uint64_t BytesPerToken() const {
     std::uint64_t bytes = HiddenBytesPerToken();
     for (const CacheShape& cache : caches) bytes += CacheBytesPerToken(cache);
     return bytes;
   }
   std::uint64_t BytesPerBlock() const { return BytesPerToken() * block_size; }
-  std::uint64_t Bytes(std::uint32_t blocks) const { return BytesPerBlock() * blocks; }
+  std::uint64_t Bytes(const KvBlocks& blocks) const {
+    std::uint64_t bytes = 0;
+    for (std::uint32_t group = 0; group < GroupCount(); ++group) {
+      bytes += GroupBytesPerBlock(group) * blocks[group];
+    }
+    return bytes;
+  }
 
-  // Blocks for `bytes` of cache memory.
+  // Blocks of every group for `bytes` of cache memory.
   std::uint32_t BlocksIn(std::uint64_t bytes) const {
     const std::uint64_t blocks = bytes / BytesPerBlock();
     constexpr std::uint64_t kMax = std::numeric_limits<std::uint32_t>::max();

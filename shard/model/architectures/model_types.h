@@ -32,5 +32,6 @@
   X("qwen3_moe", ReadQwen3Moe, "Qwen3-30B-A3B") \
   X("qwen3_next", ReadQwen3Next, "Qwen3-Next") \
   X("smollm3", ReadSmolLm3, "SmolLM3") \
+  X("starcoder2", ReadStarcoder2, "StarCoder2") \
   /* the end */
 // clang-format on

@@ -1,8 +1,9 @@
 // OPT (arXiv:2205.01068) and Galactica: LayerNorm, learned positions that begin at row 2. One size
-// of OPT has its norms after the branches.
+// of OPT, 350m, has its norms after the branches and embeddings of half the width.
 #include "common/status.h"
 #include "shard/model/config_keys.h"
 #include "shard/model/decoder_builder.h"
+#include "shard/model/projected_words.h"
 
 namespace penstock::shard {
 namespace {
@@ -11,11 +12,17 @@ struct Opt {
   Activation activation = Activation::kRelu;
   bool norm_first = true;
   bool final_norm = true;
+  std::uint32_t words = 0;  // columns of the embedding
 };
 
 void BuildOpt(DecoderBuilder& b, const Opt& model) {
   b.Prefix({"model.decoder.", "decoder.", ""}, "embed_tokens.weight");
-  b.Embedding("embed_tokens.weight", "lm_head.weight");
+  const bool projected = model.words != b.spec().hidden;
+  if (projected) {
+    AddProjectedWords(b, "embed_tokens.weight", "lm_head.weight", "project_in", model.words);
+  } else {
+    b.Embedding("embed_tokens.weight", "lm_head.weight");
+  }
   b.LearnedPositions("embed_positions.weight", 2);
   if (!model.norm_first) b.NoNorm();
   b.Layers("layers", [&](std::uint32_t) {
@@ -35,6 +42,7 @@ void BuildOpt(DecoderBuilder& b, const Opt& model) {
     if (!model.norm_first) b.StreamLayerNorm("final_layer_norm");
   });
   if (model.norm_first) model.final_norm ? b.LayerNorm("final_layer_norm") : b.NoNorm();
+  if (projected) AddOutputProjection(b, "project_out");
   b.Head();
 }
 
@@ -46,14 +54,9 @@ absl::Status ReadOpt(const ConfigReader& config, ModelSpec& spec) {
   spec.norm_eps = 1e-5f;
   PENSTOCK_RETURN_IF_ERROR(ReadLearnedPositions(config, "max_position_embeddings", spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t width,
-                            config.IntegerOr("word_embed_proj_dim", spec.hidden, 1, 1u << 20));
-  if (width != spec.hidden) {
-    return config.Bad("word_embed_proj_dim",
-                      "`hidden_size` " + std::to_string(spec.hidden) +
-                          ": projected embeddings (OPT-350m) are not supported");
-  }
   Opt model;
+  PENSTOCK_ASSIGN_OR_RETURN(model.words,
+                            config.IntegerOr("word_embed_proj_dim", spec.hidden, 1, spec.hidden));
   PENSTOCK_ASSIGN_OR_RETURN(model.activation,
                             ReadActivation(config, "activation_function", Activation::kRelu));
   PENSTOCK_ASSIGN_OR_RETURN(model.norm_first, config.BoolOr("do_layer_norm_before", true));

@@ -141,6 +141,7 @@ absl::StatusOr<std::vector<double>> EngineDriver::Decode(std::uint32_t rows, std
   for (std::uint32_t slot = 0; slot < rows; ++slot) {
     begin.starts.push_back(StartOf(slot, context));
     begin.starts.back().cached_length = context - 1;
+    begin.starts.back().prompt.back() = prompt_[slot];  // rows differ, and so do their experts
     AppendBlocks(slot, blocks_per_row_, begin);
     for (std::uint32_t i = 0; i < BlocksFor(context); ++i) {
       BlockOp copy;

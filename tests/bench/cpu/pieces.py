@@ -3,6 +3,7 @@
 import beside_busy
 import predictions
 import programs
+import recipe_models
 import serving
 import start
 from programs import LlamaSteps, ShardAlone, gguf, llama_batches, median
@@ -122,6 +123,32 @@ def beside_batched(shape, quick):
     return {str(rows): ratios(rates, theirs[rows]) for rows, rates in ours.items()}
 
 
+def of_recipe(name, quick):
+    """Decode of 1, 8 and 32 sequences in turns, each against the roofline of the same seconds."""
+    with ShardAlone(recipe_models.model(name), pool_tokens=32 * 512, max_length=768) as shard:
+        rounds = [[shard.decode(rows, 128) for rows in TURN_BATCHES] for _ in range(1 if quick else 5)]
+    rows = []
+    for taken in zip(*rounds):
+        row = {"rows": taken[0]["rows"], "shares": sorted(step["of_roofline"] for step in taken)}
+        for key in ("tokens_per_second", "of_roofline", "read_gb_per_s", "product_gflop_per_s"):
+            row[key] = median(step[key] for step in taken)
+        rows.append(row)
+    return {"facts": shard.facts, "rows": rows}
+
+
+def experts(quick):
+    """Decode as above, and a prompt of 512 tokens in turns with the dense model of equal active size."""
+    decode = of_recipe("experts-8-of-64", quick)
+    ours, dense = [], []
+    with ShardAlone(recipe_models.model("experts-8-of-64")) as sparse, \
+            ShardAlone(recipe_models.model("dense-as-8-experts")) as whole:
+        for _ in range(1 if quick else 7):
+            ours.append(512 / min(sparse.prompts(512)))
+            dense.append(512 / min(whole.prompts(512)))
+    turns = [our / their for our, their in zip(ours, dense)]
+    return {**decode, "prefill": {"experts": ours, "dense": dense, "turns": turns, "of_dense": median(turns)}}
+
+
 def make_models(quick):
     del quick
     for shape in programs.TYPES:
@@ -154,6 +181,8 @@ PIECES = {
     "prompts-135m": lambda quick: prompts("135m", "bf16", quick),
     "prompts-1.1b-int8": lambda quick: prompts("1.1b", "int8", quick),
     "beside-batched-1.1b": lambda quick: beside_batched("1.1b", quick),
+    "layers-experts-8-of-64": experts,
+    "layers-delta-net": lambda quick: of_recipe("delta-net", quick),
     "http-135m": lambda quick: serving.through_http("135m", quick),
     "http-1.1b": lambda quick: serving.through_http("1.1b", quick),
     "users-135m": lambda quick: serving.users("135m", quick),

@@ -107,10 +107,11 @@ class Answering:
 
 
 class ShardAlone(Answering):
-    """penstock-shard-bench."""
+    """penstock-shard-bench with a shape of `model`, or with a folder."""
 
     def __init__(self, shape, *options, pool_tokens=16384, max_length=2560):
-        super().__init__(BIN / "penstock-shard-bench", pool_tokens, max_length, "--model-id", model(shape),
+        folder = shape if isinstance(shape, pathlib.Path) else model(shape)
+        super().__init__(BIN / "penstock-shard-bench", pool_tokens, max_length, "--model-id", folder,
                          "--cpu-threads", THREADS, "--log-level", "warning", *options)
 
     def peaks(self):

@@ -39,6 +39,15 @@ def batch_goals(results):
                 yield goal(f"{name}: own B = 1", row["times_own_one"], {8: 6, 32: 10}[row["rows"]])
 
 
+def layer_goals(results):
+    for name, result in pieces(results, "layers-", "rows"):
+        least = 75 if "experts" in name else 70
+        for row in result["rows"]:
+            yield goal(f"{name}, {row['rows']} sequences: of the roofline", row["of_roofline"] * 100, least, "%")
+        if "prefill" in result:
+            yield goal(f"{name}: prompt of 512 / the dense model", result["prefill"]["of_dense"], 0.6)
+
+
 def serving_goals(results):
     for shape in ("135m", "1.1b"):
         if "ratio" in results.get(f"http-{shape}", {}):
@@ -80,7 +89,7 @@ def prediction_goals(results):
 
 
 def goals(results):
-    makers = (compare_goals, batch_goals, serving_goals, stall_goals, busy_goals, start_goals, prediction_goals)
+    makers = (compare_goals, batch_goals, layer_goals, serving_goals, stall_goals, busy_goals, start_goals, prediction_goals)
     return [entry for make in makers for entry in make(results)]
 
 
@@ -147,6 +156,20 @@ def turns_table(results):
     head = ("Model", "backend", "B", "read GB/s", "tokens/s", "own B = 1", "of rooflines", "B = 1 with 16 bits",
             "of roofline", "of all rounds")
     return table(head, rows)
+
+
+def layer_table(results):
+    rows = []
+    for name, result in pieces(results, "layers-", "rows"):
+        for row in result["rows"]:
+            shares = f"{row['shares'][0] * 100:.0f} to {row['shares'][-1] * 100:.0f} %"
+            rows.append((name, f"decode, B = {row['rows']}", number(row["tokens_per_second"]),
+                         number(row["read_gb_per_s"]), f"{row['of_roofline'] * 100:.0f} %", shares))
+        if "prefill" in result:
+            turns = sorted(result["prefill"]["turns"])
+            rows.append((name, "prompt of 512 / the dense model", number(median(result["prefill"]["experts"])), "",
+                         f"{result['prefill']['of_dense']:.2f}", f"{turns[0]:.2f} to {turns[-1]:.2f}"))
+    return table(("Model", "", "tokens/s", "read GB/s", "of roofline, or ratio", "all rounds"), rows)
 
 
 def prompt_table(results):
@@ -245,6 +268,7 @@ SECTIONS = (
     ("Batches at 1k context in turns, medians", turns_table),
     ("Batches that decode", batch_table),
     ("Batches at 1k context beside llama.cpp", beside_table),
+    ("Experts and gated delta nets at a context of 128", layer_table),
     ("Prompts", prompt_table),
     ("Through HTTP and SSE, 8 streams", http_table),
     ("Users against latency", users_table),

@@ -24,7 +24,8 @@ struct Phase {
   double operations = 0;
 };
 
-// Matrix products and attention in order; embedding, norms and sampling are not counted.
+// Matrix products, experts, gated delta nets and attention in order. Embedding, norms and sampling
+// are not counted.
 std::vector<Phase> PhasesOf(const Model& model, const StepShape& shape);
 
 double RooflineSeconds(const std::vector<Phase>& phases, double bytes_per_second,

@@ -45,13 +45,22 @@ T Must(absl::StatusOr<T> value) {
   std::exit(1);
 }
 
+// Of one token, all layers.
+double KvBytes(const v1::DescribeResponse& facts) {
+  double bytes = 0;
+  for (const v1::KvGroup& group : facts.kv_groups()) {
+    bytes += static_cast<double>(group.bytes_per_token());
+  }
+  return bytes;
+}
+
 class Bench {
  public:
   Bench(std::unique_ptr<EngineDriver> driver, Model model, std::uint32_t threads)
       : driver_(std::move(driver)),
         model_(std::move(model)),
         format_(FormatOf(driver_->Facts().backend())),
-        kv_bytes_(static_cast<double>(driver_->Facts().kv_groups(0).bytes_per_token())),
+        kv_bytes_(KvBytes(driver_->Facts())),
         peaks_(threads, kMostReadBytes) {}
 
   boost::json::object Facts() const {

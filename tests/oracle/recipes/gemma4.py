@@ -73,7 +73,7 @@ def attention(t: Tensors, text: dict, index: int, kind: str, shared: bool) -> No
     t.linear("self_attn.o_proj", hidden, heads * head_dim)
     t.norm("self_attn.q_norm", head_dim, around=0.5)
     rows = kv_heads * head_dim
-    if shared:  # The hub stores them, and nobody reads them.
+    if shared:  # The hub stores them, and no model reads them.
         t.surplus("self_attn.k_proj.weight", (rows, hidden))
         t.surplus("self_attn.v_proj.weight", (rows, hidden))
         t.surplus("self_attn.k_norm.weight", (head_dim,))

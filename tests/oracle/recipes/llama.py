@@ -16,8 +16,6 @@ LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_fr
           "original_max_position_embeddings": 64}
 SHORT, LONG = [1.0, 1.1, 1.3, 1.2], [1.5, 2.0, 4.0, 6.0]
 LONGROPE = {"rope_type": "longrope", "short_factor": SHORT, "long_factor": LONG}
-BEYOND = "dynamic RoPE beyond max_position_embeddings"
-LONG_TODO = "longrope past the original length"
 VARIANTS = {
     "v4_llama3": Variant(V4 | {"rope_scaling": LLAMA3, "torch_dtype": "bfloat16"}, "bfloat16", files=2),
     # Tied, and biases on every linear layer.
@@ -40,14 +38,14 @@ VARIANTS = {
                               | {"head_dim": 32}),
     "v4_dynamic": Variant(V4 | {"max_position_embeddings": 64,
                                 "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
-                          length_rule="step", original_length=64, todo=BEYOND),
+                          length_rule="step", original_length=64),
     # The prompt fits into the original length; the continuation does not.
     "v5_dynamic_crossing": Variant(rope(rope_type="dynamic", factor=2.0) | {"max_position_embeddings": 100},
-                                   length_rule="step", original_length=100, todo=BEYOND),
+                                   length_rule="step", original_length=100),
     "v5_longrope": Variant(rope(**LONGROPE, original_max_position_embeddings=64),
-                           length_rule="whole", original_length=64, todo=LONG_TODO),
+                           length_rule="whole", original_length=64),
     "v5_longrope_crossing": Variant(rope(**LONGROPE, original_max_position_embeddings=100, factor=2.0),
-                                    length_rule="whole", original_length=100, todo=LONG_TODO),
+                                    length_rule="whole", original_length=100),
 }
 
 

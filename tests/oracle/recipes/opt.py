@@ -10,8 +10,7 @@ VARIANTS = {
         "float16"),
     # The 350m model.
     "v4_post_norm": Variant(BASE | {
-        "do_layer_norm_before": False, "word_embed_proj_dim": 16, "torch_dtype": "float32"},
-        todo="projected embeddings"),
+        "do_layer_norm_before": False, "word_embed_proj_dim": 16, "torch_dtype": "float32"}),
     # Galactica.
     "v4_bare": Variant(BASE | {
         "activation_function": "gelu", "enable_bias": False,

@@ -5,7 +5,6 @@ BASE = {"architectures": ["Phi3ForCausalLM"], "model_type": "phi3", "hidden_act"
         "hidden_size": 32, "intermediate_size": 64, "max_position_embeddings": 256,
         "num_attention_heads": 4, "num_hidden_layers": 3, "num_key_value_heads": 2,
         "rms_norm_eps": 0.01, "tie_word_embeddings": False, "pad_token_id": 0}
-BEYOND = "longrope past the original length"
 SHORT, LONG = [1.0, 1.1, 1.3, 1.2], [1.5, 2.0, 4.0, 6.0]
 VARIANTS = {
     "v4_window": Variant(BASE | {
@@ -16,14 +15,14 @@ VARIANTS = {
         "original_max_position_embeddings": 64, "rope_theta": 10000.0, "sliding_window": 262144,
         "partial_rotary_factor": 0.75, "tie_word_embeddings": True, "torch_dtype": "float32",
         "rope_scaling": {"type": "longrope", "short_factor": SHORT[:3], "long_factor": LONG[:3]}},
-        length_rule="whole", original_length=64, todo=BEYOND),
+        length_rule="whole", original_length=64),
     # "su" is the first name of longrope. transformers 5.23 fails on it without a length beside it.
     "v4_su_crossing": Variant(BASE | {
         "original_max_position_embeddings": 100, "rope_theta": 10000.0, "torch_dtype": "float32",
         "sliding_window": 40, "rope_scaling": {
             "type": "su", "short_factor": SHORT, "long_factor": LONG}},
         oracle={"rope_scaling": {"type": "longrope", "short_factor": SHORT, "long_factor": LONG}},
-        length_rule="whole", original_length=100, todo=BEYOND),
+        length_rule="whole", original_length=100),
     "v5_short": Variant(BASE | {
         "original_max_position_embeddings": 128, "dtype": "float32", "sliding_window": None,
         "rope_parameters": {

@@ -36,9 +36,12 @@ TEST_F(ModelFolderTest, AcceptsAModel) {
 
 TEST_F(ModelFolderTest, NamesTheMissingFile) {
   EXPECT_EQ(Error(), "--model-id " + dir_.path() +
-                         ": config.json cannot be read: No such file or directory");
+                         ": config.json cannot be read: No such file or directory; the folder of a "
+                         "model holds config.json, tokenizer.json and .safetensors files");
   dir_.Write("config.json", R"({"model_type": "llama"})");
   EXPECT_THAT(Error(), HasSubstr("tokenizer.json cannot be read"));
+  dir_.Write("tokenizer.model", "");
+  EXPECT_THAT(Error(), HasSubstr("tokenizer.model alone is not enough"));
   dir_.Write("tokenizer.json", "{}");
   EXPECT_THAT(Error(), HasSubstr("must hold a .safetensors file"));
   std::filesystem::remove(dir_.path() + "/config.json");

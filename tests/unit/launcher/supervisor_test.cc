@@ -23,6 +23,7 @@ using std::chrono::seconds;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -152,6 +153,12 @@ TEST_F(SupervisorTest, AMissingTorchIsReportedWithTheRemedy) {
                                        "2.11 is not installed: run `pip install torch==2.11.0`"));
 }
 
+TEST_F(SupervisorTest, AShardThatMapsAFileThatIsTooShortIsNamedAsSuch) {
+  const Outcome outcome = Run({"kill -BUS $$"}, kGood);
+  EXPECT_THAT(outcome.error,
+              HasSubstr("(SIGBUS): a file that it maps is shorter than it should be"));
+}
+
 TEST_F(SupervisorTest, AShardThatTheKernelKilledForMemoryIsNamedAsSuch) {
   root_.Write("/proc/self/cgroup", "0::/\n");
   root_.Write("/sys/fs/cgroup/memory.current", "1\n");
@@ -219,6 +226,7 @@ TEST_F(SupervisorTest, PassesOnTheErrorAndExitCodeOfAChild) {
   EXPECT_EQ(outcome.exit_code, kExitModel);
   EXPECT_THAT(outcome.error,
               HasSubstr("exited with status 3: num_shard must divide 8 heads. Given: 3"));
+  EXPECT_THAT(outcome.last_lines, IsEmpty()) << "the cause is said once";
   EXPECT_THAT(events_, Not(Contains(HasSubstr("router"))));
 }
 

@@ -112,7 +112,7 @@ TEST(Scheduler, ADeferralHasTheShortBudgetAndTheBlockingRequest) {
 
   const std::vector<Decision> third = All(harness.Arrive(3, 1, 1), DecisionKind::kDeferred);
   ASSERT_EQ(third.size(), 1u);
-  EXPECT_EQ(third[0].short_of, Budget::kOrder) << "first come, first served: nobody overtakes";
+  EXPECT_EQ(third[0].short_of, Budget::kOrder) << "first come, first served: no request overtakes";
   EXPECT_EQ(third[0].behind, RequestId(2));
 }
 

@@ -96,6 +96,20 @@ TEST(IncrementalDecoder, ContinuesThePromptOfSentencePiece) {
   EXPECT_EQ(Incrementally(*tokenizer, {1}, a, false), " a");
 }
 
+TEST(IncrementalDecoder, APeekIsWhatTheTokenWouldAddAndChangesNothing) {
+  const auto bytes = Make(ByteLevelJson());
+  auto decoder = IncrementalDecoder::Create(*bytes, false, Ids{'x'}).value();
+  EXPECT_EQ(decoder.Peek(256).value(), "he");
+  EXPECT_EQ(decoder.Push(0xc3).value(), "");
+  EXPECT_EQ(decoder.Peek(0xa9).value(), "é");
+  EXPECT_EQ(decoder.Peek(0xc3).value(), "\uFFFD\uFFFD");
+  EXPECT_EQ(decoder.Push(0xa9).value(), "é");
+  const auto pieces = Make(SentencePieceJson());
+  const Ids a = pieces->Encode("a", false).value();  // "▁a"
+  EXPECT_EQ(IncrementalDecoder::Create(*pieces, false, a)->Peek(a[0]).value(), " a");
+  EXPECT_EQ(IncrementalDecoder::Create(*pieces, false, {})->Peek(a[0]).value(), "a");
+}
+
 TEST(IncrementalDecoder, IncrementsOfRandomBytesJoinToTheWholeText) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(seed);

@@ -16,6 +16,7 @@ const MAX_HELD_TOKENS: usize = 32;
 const WINDOW: usize = 6;
 const REPLACEMENT: char = char::REPLACEMENT_CHARACTER;
 
+#[derive(Clone)]
 pub struct IncrementalDecoder {
     tokenizer: Arc<Tokenizer>,
     skip_special: bool,
@@ -24,6 +25,7 @@ pub struct IncrementalDecoder {
     text: String,
 }
 
+#[derive(Clone)]
 enum State {
     Bytes(ByteState),
     Pieces(PieceState),
@@ -82,6 +84,14 @@ impl IncrementalDecoder {
             self.held_tokens = 0;
         }
         Ok(&self.text)
+    }
+
+    /// The text that `push(id)` and then `finish()` would return. Nothing changes.
+    pub fn peek(&self, id: u32) -> Result<String> {
+        let mut next = self.clone();
+        let mut text = next.push(id)?.to_owned();
+        text.push_str(next.finish()?);
+        Ok(text)
     }
 
     /// No text is pending, and the next token's text does not depend on earlier tokens.
@@ -149,7 +159,7 @@ pub(crate) fn byte_of(c: char) -> Option<u8> {
 }
 
 /// Bytes that were not returned yet. The text is `String::from_utf8_lossy` of all bytes.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct ByteState {
     bytes: Vec<u8>,
     /// The number of bytes at the front that belong to an incomplete character of the context.
@@ -236,7 +246,7 @@ fn incomplete_tail(bytes: &[u8]) -> usize {
 /// A run that is not UTF-8 is one U+FFFD per byte. Complete characters at the front of such a run
 /// may have been returned before its first invalid byte. They stay, although decoding all tokens at
 /// once would lose them.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct PieceState {
     text: String,
     run: Vec<u8>,
@@ -358,7 +368,7 @@ pub(crate) fn byte_token(token: &str) -> Option<u8> {
 }
 
 /// Decodes `ids[prefix..]` with and without the new tokens; the difference is the new text.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct WindowState {
     ids: Vec<u32>,
     /// The text of the tokens that was returned already.

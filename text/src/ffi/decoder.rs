@@ -39,6 +39,18 @@ pub unsafe extern "C" fn penstock_decoder_push(
 }
 
 #[no_mangle]
+pub unsafe extern "C" fn penstock_decoder_peek(
+    decoder: *const IncrementalDecoder,
+    id: u32,
+    text: *mut Bytes,
+    error: *mut Bytes,
+) -> i32 {
+    guard(error, || {
+        put(text, Bytes::new(object(decoder)?.peek(id)?))
+    })
+}
+
+#[no_mangle]
 pub unsafe extern "C" fn penstock_decoder_is_settled(decoder: *const IncrementalDecoder) -> i32 {
     decoder
         .as_ref()

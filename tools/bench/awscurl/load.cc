@@ -1,7 +1,6 @@
 #include "tools/bench/awscurl/load.h"
 
 #include <boost/asio.hpp>
-#include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <cstdint>
@@ -9,18 +8,17 @@
 #include <string>
 #include <utility>
 
+#include "common/status.h"
 #include "tools/bench/awscurl/answer_text.h"
+#include "tools/bench/server_stream.h"
 
 namespace penstock::bench::awscurl {
 namespace {
 
 namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http = beast::http;
+namespace http = boost::beast::http;
 using tcp = asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
-
-constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
 
 double Milliseconds(Clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
@@ -32,9 +30,11 @@ class Load {
 
   absl::StatusOr<Result> Run() {
     boost::system::error_code error;
-    const auto found = tcp::resolver(io_).resolve(options_.host, options_.port, error);
+    const ServerUrl& server = options_.server;
+    const auto found = tcp::resolver(io_).resolve(server.host, std::to_string(server.port), error);
     if (error || found.empty()) return absl::UnavailableError("URL: " + error.message());
     endpoint_ = found.begin()->endpoint();
+    PENSTOCK_ASSIGN_OR_RETURN(tls_, MakeTlsContext(server, {.insecure = options_.insecure}));
     left_ = std::uint64_t{options_.clients} * options_.repeat;
     const auto begin = Clock::now();
     if (options_.duration.count() > 0) until_ = begin + options_.duration;
@@ -53,7 +53,7 @@ class Load {
   }
 
   asio::awaitable<void> Client(std::uint32_t number) {
-    beast::tcp_stream stream(io_);
+    ServerStream stream(io_, tls_, options_.server.host);
     std::ofstream output;
     if (!options_.output.empty()) output.open(options_.output + "." + std::to_string(number));
     while (Draw()) {
@@ -61,39 +61,37 @@ class Load {
       const auto begin = Clock::now();
       const bool reusable = co_await One(stream, begin, reply, output);
       reply.latency_ms = Milliseconds(Clock::now() - begin);
-      if (!reusable) stream.close();
+      if (!reusable) stream.Close();
       replies_.push_back(std::move(reply));
     }
   }
 
   // Returns true if the connection may be used again.
-  asio::awaitable<bool> One(beast::tcp_stream& stream, Clock::time_point begin, Reply& reply,
+  asio::awaitable<bool> One(ServerStream& stream, Clock::time_point begin, Reply& reply,
                             std::ofstream& output) {
-    stream.expires_after(options_.timeout);
-    if (!stream.socket().is_open()) {
-      auto [error] = co_await stream.async_connect(endpoint_, kNoThrow);
+    if (stream.is_open()) {
+      stream.ExpiresAfter(options_.timeout);
+    } else {
+      const auto error = co_await stream.Connect(endpoint_, options_.timeout);
       if (error) co_return Fail(reply, "connect: " + error.message());
-      stream.socket().set_option(tcp::no_delay(true));
     }
     const auto request = MakeRequest();
-    auto [error, bytes] = co_await http::async_write(stream, request, kNoThrow);
+    const auto error = co_await stream.Write(request);
     if (error) co_return Fail(reply, "write: " + error.message());
     co_return co_await Read(stream, begin, reply, output);
   }
 
-  asio::awaitable<bool> Read(beast::tcp_stream& stream, Clock::time_point begin, Reply& reply,
+  asio::awaitable<bool> Read(ServerStream& stream, Clock::time_point begin, Reply& reply,
                              std::ofstream& output) {
-    beast::flat_buffer buffer;
-    http::response_parser<http::string_body> parser;
+    ServerStream::Parser parser;
     parser.body_limit(boost::none);
-    auto [head_error, head_bytes] =
-        co_await http::async_read_header(stream, buffer, parser, kNoThrow);
+    const auto head_error = co_await stream.ReadHead(parser);
     if (head_error) co_return Fail(reply, "read: " + head_error.message());
     reply.first_byte_ms = Milliseconds(Clock::now() - begin);
     bool first = parser.get().body().empty();
     while (!parser.is_done()) {
-      stream.expires_after(options_.timeout);
-      auto [error, bytes] = co_await http::async_read_some(stream, buffer, parser, kNoThrow);
+      stream.ExpiresAfter(options_.timeout);
+      const auto error = co_await stream.ReadSome(parser);
       if (error) co_return Fail(reply, "read: " + error.message());
       if (std::exchange(first, false)) reply.first_byte_ms = Milliseconds(Clock::now() - begin);
     }
@@ -123,11 +121,11 @@ class Load {
     return false;
   }
 
-  http::request<http::string_body> MakeRequest() {
-    http::request<http::string_body> request(http::string_to_verb(options_.method), options_.target,
-                                             11);
+  ServerStream::Request MakeRequest() {
+    const ServerUrl& server = options_.server;
+    ServerStream::Request request(http::string_to_verb(options_.method), server.target, 11);
     request.method_string(options_.method);
-    request.set(http::field::host, options_.host + ":" + options_.port);
+    request.set(http::field::host, server.HostHeader());
     for (const auto& [name, value] : options_.headers) request.set(name, value);
     request.body() = options_.bodies[next_body_++ % options_.bodies.size()];
     request.prepare_payload();
@@ -138,6 +136,7 @@ class Load {
   const Counter& count_;
   asio::io_context io_{1};
   tcp::endpoint endpoint_;
+  TlsContext tls_;
   std::uint64_t left_ = 0;
   Clock::time_point until_ = Clock::time_point::max();
   std::size_t next_body_ = 0;

@@ -1,7 +1,5 @@
 #include "tools/bench/awscurl/options.h"
 
-#include <boost/url/parse.hpp>
-#include <boost/url/url_view.hpp>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
@@ -55,7 +53,7 @@ class Parser {
     for (; at_ < arguments_.size(); ++at_) {
       PENSTOCK_RETURN_IF_ERROR(Take());
     }
-    if (options_.host.empty()) return Bad("URL", "is missing: http://HOST[:PORT]/PATH");
+    if (options_.server.host.empty()) return Bad("URL", "is missing: http://HOST[:PORT]/PATH");
     if (options_.bodies.empty()) options_.bodies.emplace_back();
     if (!options_.bodies.front().empty() && !method_given_) options_.method = "POST";
     return std::move(options_);
@@ -71,9 +69,10 @@ class Parser {
         equals == argument.npos ? std::nullopt : std::optional(argument.substr(equals + 1));
     if (Is("-t", "--tokens")) return Flag(options_.count_tokens);
     if (Is("-P", "--json-output")) return Flag(options_.json);
+    if (Is("-k", "--insecure")) return Flag(options_.insecure);
     bool ignored = false;
-    for (const auto& [brief, full] : {std::pair("-i", "--include"), std::pair("-k", "--insecure"),
-                                      std::pair("-v", "--verbose"), std::pair("-s", "--silent")}) {
+    for (const auto& [brief, full] : {std::pair("-i", "--include"), std::pair("-v", "--verbose"),
+                                      std::pair("-s", "--silent")}) {
       if (Is(brief, full)) return Flag(ignored);
     }
     PENSTOCK_ASSIGN_OR_RETURN(const std::string value, Value());
@@ -155,14 +154,10 @@ class Parser {
   }
 
   absl::Status TakeUrl(const std::string& text) {
-    const auto url = boost::urls::parse_uri(text);
-    if (!url || url->scheme() != "http" || url->host().empty()) {
-      return Bad("URL", text + " must be http://HOST[:PORT]/PATH");
-    }
-    options_.host = url->host();
-    options_.port = url->has_port() ? std::string(url->port()) : "80";
-    options_.target = std::string(url->encoded_target());
-    if (options_.target.empty()) options_.target = "/";
+    const auto url = ParseServerUrl(text);
+    if (!url) return Bad("URL", text + " must be http://HOST[:PORT]/PATH or https://…");
+    options_.server = *url;
+    if (options_.server.target.empty()) options_.server.target = "/";
     return absl::OkStatus();
   }
 
@@ -196,6 +191,7 @@ std::string HelpText() {
          "  -d, --data TEXT|@FILE    Body. --data-raw TEXT takes a leading @ as it is.\n"
          "      --dataset PATH       Bodies: a folder of files, or a file with one a line.\n"
          "      --connect-timeout S  Longest time in seconds to connect and to read. [30]\n"
+         "  -k, --insecure           Do not check the certificate of an https server.\n"
          "  -t, --tokens             Count the tokens of the answers with the tokenizer of the\n"
          "                           model folder that TOKENIZER names; without it, count words.\n"
          "  -o, --output FILE        Files for the answers: FILE.0, FILE.1, ... by client.\n"

@@ -9,12 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "tools/bench/server_stream.h"
+
 namespace penstock::bench::awscurl {
 
 struct Options {
-  std::string host;
-  std::string port;
-  std::string target;  // path and query
+  ServerUrl server;
+  bool insecure = false;  // the certificate of an https server is not checked
   std::string method = "GET";
   std::vector<std::pair<std::string, std::string>> headers;
   std::vector<std::string> bodies;  // taken in turn; at least one, perhaps empty

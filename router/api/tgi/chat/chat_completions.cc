@@ -57,7 +57,7 @@ struct ChatJob {
 void StartChat(ApiContext& context, std::shared_ptr<ChatJob> job);
 
 void Refuse(ApiContext& context, const ChatJob& job, const ApiError& error) {
-  context.metrics.requests().Failed(NameOf(error.kind));
+  CountRefusal(context, *job.exchange, error);
   if (job.style.stream_open) return FailStream(*job.exchange, job.style.common, true, error);
   job.exchange->Respond(Errors().Response(error));
 }

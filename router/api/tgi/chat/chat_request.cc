@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "router/api/openai_keys.h"
 #include "router/api/tgi/generate/request.h"
 #include "router/json/schema.h"
 #include "router/json/writer.h"
@@ -19,7 +20,7 @@ namespace {
 using json::MakeField;
 using json::Value;
 
-constexpr auto kChat = std::array{
+constexpr auto kOwnChat = std::array{
     MakeField<&ChatRequest::model>("model", "a string"),
     MakeField<&ChatRequest::messages>("messages", "a sequence", true),
     MakeField<&ChatRequest::frequency_penalty>("frequency_penalty", "f32"),
@@ -42,6 +43,7 @@ constexpr auto kChat = std::array{
                                              "adjacently tagged enum GrammarType"),
     MakeField<&ChatRequest::stream_options>("stream_options", "struct StreamOptions"),
 };
+constexpr auto kChat = json::Join(kOwnChat, kOpenAiChatKeysWithoutEffect<ChatRequest>);
 
 constexpr auto kFunction = std::array{
     MakeField<&FunctionDefinition::description>("description", "a string"),
@@ -57,6 +59,7 @@ constexpr auto kTool = std::array{
 
 constexpr auto kStreamOptions = std::array{
     MakeField<&StreamOptions::include_usage>("include_usage", "a boolean"),
+    json::WithoutEffect<StreamOptions>("include_obfuscation"),
 };
 
 constexpr auto kToolCall = std::array{

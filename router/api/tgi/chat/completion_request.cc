@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "router/api/openai_keys.h"
 #include "router/json/schema.h"
 #include "router/json/value.h"
 
@@ -12,7 +13,7 @@ namespace {
 using json::MakeField;
 using json::Value;
 
-constexpr auto kCompletion = std::array{
+constexpr auto kOwnCompletion = std::array{
     MakeField<&CompletionRequest::model>("model", "a string"),
     MakeField<&CompletionRequest::prompt>("prompt", "a prompt", true),
     MakeField<&CompletionRequest::max_tokens>("max_tokens", "u32"),
@@ -25,6 +26,8 @@ constexpr auto kCompletion = std::array{
     MakeField<&CompletionRequest::frequency_penalty>("frequency_penalty", "f32"),
     MakeField<&CompletionRequest::stop>("stop", "a sequence"),
 };
+constexpr auto kCompletion =
+    json::Join(kOwnCompletion, kOpenAiCompletionKeysWithoutEffect<CompletionRequest>);
 
 }  // namespace
 

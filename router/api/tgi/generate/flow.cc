@@ -34,8 +34,9 @@ AnswerStyle CommonStyle(const ApiContext& context, std::string_view inputs, Time
 }
 
 void StartJob(ApiContext& context, Job job) {
-  const auto refuse = [&](const ApiError& error) {
-    context.metrics.requests().Failed(NameOf(error.kind));
+  const auto refuse = [&](ApiError error) {
+    AdviseRetry(context, error);
+    CountRefusal(context, *job.exchange, error);
     job.refuse(error);
   };
   if (const auto error = CheckBeforePermit(context.options, job.requests.front(), job.mode)) {

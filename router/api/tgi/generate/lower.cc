@@ -201,6 +201,7 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
   lowered.seed = p.seed;
   lowered.logprobs = ToLogprobs(p, mode);
   lowered.include_stop_text = true;
+  lowered.decode_alone = true;
   lowered.request_class = RequestClass::kTgi;
   std::vector<GenerationRequest> candidates(Candidates(request), lowered);
   for (std::size_t i = 0; i < candidates.size(); ++i) {

@@ -140,7 +140,8 @@ void Vertex(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exc
   if (!Accept(context, "/vertex", "tgi", Errors(), parsed, *exchange)) return;
   VertexRequest& request = parsed.request;
   if (request.instances.empty()) {
-    context.metrics.requests().Failed(NameOf(ApiErrorKind::kValidation));
+    CountRefusal(context, *exchange,
+                 {ApiErrorKind::kValidation, "`instances` must not be empty", "instances"});
     exchange->Respond(
         {422,
          "application/json",

@@ -15,19 +15,21 @@ constexpr std::size_t kSlack = 4096;
 
 }  // namespace
 
-absl::Status KvCache::Allocate(const PagedLayout& layout, std::uint32_t blocks, std::uint32_t spare,
-                               WorkerPool& pool, std::size_t prefaulted, std::uint32_t row_blocks) {
+absl::Status KvCache::Allocate(const PagedLayout& layout, const KvBlocks& blocks,
+                               std::uint32_t spare, WorkerPool& pool, std::size_t prefaulted,
+                               std::uint32_t row_blocks) {
   region_ = MemoryRegion();  // freed first: the two need not fit together
   layout_ = layout;
-  blocks_ = all_blocks_ = 0;
+  blocks_ = KvBlocks();
   planes_.clear();
   first_plane_.clear();
-  if (blocks == 0) return absl::OkStatus();
-  auto region = MemoryRegion::Allocate(layout.Bytes(blocks + spare) + kSlack);
+  if (blocks.empty()) return absl::OkStatus();
+  auto region =
+      MemoryRegion::Allocate(layout.Bytes(blocks) + spare * layout.BytesPerBlock() + kSlack);
   if (!region.ok()) return WithContext(region.status(), "KV cache");
   region_ = std::move(*region);
   blocks_ = blocks;
-  all_blocks_ = blocks + spare;
+  spare_ = spare;
   MakePlanes();
   Prefault(pool, prefaulted, row_blocks);
   return absl::OkStatus();
@@ -35,24 +37,21 @@ absl::Status KvCache::Allocate(const PagedLayout& layout, std::uint32_t blocks, 
 
 void KvCache::MakePlanes() {
   std::byte* next = region_.data();
-  const auto add = [&](std::uint64_t bytes_per_token) {
-    planes_.push_back({next, bytes_per_token * layout_.block_size});
-    next += all_blocks_ * planes_.back().block_bytes;
+  const auto add = [&](std::uint64_t bytes_per_token, std::uint32_t group) {
+    planes_.push_back({next, bytes_per_token * layout_.block_size, group});
+    next += (std::size_t{blocks_[group]} + spare_) * planes_.back().block_bytes;
   };
   for (const CacheShape& cache : layout_.caches) {
     first_plane_.push_back(planes_.size());
     for (std::uint32_t head = 0; head < cache.kv_heads; ++head) {
-      add(layout_.KeyBytes(cache) + layout_.ValueBytes(cache));
+      add(layout_.KeyBytes(cache) + layout_.ValueBytes(cache), cache.kv_group);
     }
   }
-  add(layout_.HiddenBytesPerToken());
+  add(layout_.HiddenBytesPerToken(), 0);
 }
 
 void KvCache::Prefault(WorkerPool& pool, std::size_t bytes, std::uint32_t row_blocks) const {
-  const std::size_t per_block = std::max<std::size_t>(1, region_.bytes() / all_blocks_);
-  const std::size_t most = bytes / per_block + 1;
-  const std::size_t for_rows = blocks_ - row_blocks;
-  const std::size_t first = std::min(for_rows, most);
+  const std::size_t most = bytes / std::max<std::size_t>(1, layout_.BytesPerBlock()) + 1;
   const std::size_t first_of_rows = std::min<std::size_t>(row_blocks, most);
   // The threads pre-fault huge pages in turn. So the cache lies on all NUMA nodes, since any thread
   // may read any block.
@@ -64,12 +63,13 @@ void KvCache::Prefault(WorkerPool& pool, std::size_t bytes, std::uint32_t row_bl
       }
     };
     for (const Plane& plane : planes_) {
-      prefault(plane.base, first * plane.block_bytes);
+      const std::size_t for_rows = blocks_[plane.kv_group] - row_blocks;
+      prefault(plane.base, std::min(for_rows, most) * plane.block_bytes);
       prefault(plane.Block(for_rows), first_of_rows * plane.block_bytes);
       if (&plane == &HiddenPlane()) break;
-      prefault(plane.Block(blocks_), (all_blocks_ - blocks_) * plane.block_bytes);
+      prefault(plane.Block(blocks_[plane.kv_group]), spare_ * plane.block_bytes);
     }
-    std::byte* const spare = HiddenPlane().Block(blocks_);
+    std::byte* const spare = HiddenPlane().Block(blocks_[0]);
     prefault(spare, static_cast<std::size_t>(region_.data() + region_.bytes() - spare));
   });
 }
@@ -97,8 +97,9 @@ HeadCache KvCache::Hidden() const {
   return cache;
 }
 
-void KvCache::CopyBlock(std::uint32_t src, std::uint32_t dst) {
+void KvCache::CopyBlock(std::uint32_t kv_group, std::uint32_t src, std::uint32_t dst) {
   for (const Plane& plane : planes_) {
+    if (plane.kv_group != kv_group) continue;
     std::memmove(plane.Block(dst), plane.Block(src), plane.block_bytes);
   }
 }

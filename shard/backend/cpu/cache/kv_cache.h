@@ -5,7 +5,7 @@
 // only keys.
 //
 // Every plane has `spare` blocks after those of the sequences: contrastive search keeps the K/V of
-// its candidates there until it chooses one.
+// its candidates there until it chooses one. A plane has the blocks of its KV group.
 #pragma once
 
 #include <absl/status/status.h>
@@ -27,18 +27,20 @@ class KvCache {
   // rows. The spare blocks and the first ones of each kind (schedulers use those first) are
   // pre-faulted, about `prefaulted` bytes of each kind; the kernel supplies the rest when it is
   // first used. ResourceExhausted.
-  absl::Status Allocate(const PagedLayout& layout, std::uint32_t blocks, std::uint32_t spare,
+  absl::Status Allocate(const PagedLayout& layout, const KvBlocks& blocks, std::uint32_t spare,
                         WorkerPool& pool, std::size_t prefaulted = SIZE_MAX,
                         std::uint32_t row_blocks = 0);
 
-  std::uint32_t blocks() const { return blocks_; }  // spare ones excluded
+  const KvBlocks& blocks() const { return blocks_; }  // spare ones excluded
+  std::uint32_t kv_groups() const { return layout_.GroupCount(); }
+  std::uint32_t GroupOf(std::size_t cache) const { return layout_.caches[cache].kv_group; }
   std::uint32_t block_size() const { return layout_.block_size; }
   std::uint64_t MemoryBytes() const { return region_.bytes(); }
 
   HeadCache Head(std::size_t cache, std::size_t head) const;
   bool has_hidden() const { return layout_.hidden > 0; }
   HeadCache Hidden() const;
-  void CopyBlock(std::uint32_t src, std::uint32_t dst);
+  void CopyBlock(std::uint32_t kv_group, std::uint32_t src, std::uint32_t dst);
 
  private:
   void Prefault(WorkerPool& pool, std::size_t bytes, std::uint32_t row_blocks) const;
@@ -46,14 +48,15 @@ class KvCache {
   struct Plane {
     std::byte* base = nullptr;
     std::size_t block_bytes = 0;
+    std::uint32_t kv_group = 0;
     std::byte* Block(std::size_t block) const { return base + block * block_bytes; }
   };
   void MakePlanes();
   const Plane& HiddenPlane() const { return planes_.back(); }
 
   PagedLayout layout_;
-  std::uint32_t blocks_ = 0;
-  std::uint32_t all_blocks_ = 0;          // and spare ones
+  KvBlocks blocks_;
+  std::uint32_t spare_ = 0;               // blocks of each plane
   std::vector<Plane> planes_;             // cache by cache, then that of the hidden states
   std::vector<std::size_t> first_plane_;  // of each cache
   MemoryRegion region_;

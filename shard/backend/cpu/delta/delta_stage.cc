@@ -37,14 +37,14 @@ DeltaStage::DeltaStage(const DeltaNetOp& op, const Kernels& kernels, const Weigh
   }
 }
 
-void DeltaStage::Run(std::span<const RaggedSegment> segments, std::size_t rows,
-                     std::size_t thread) {
+void DeltaStage::Run(std::size_t rows, std::size_t thread) {
+  const std::vector<StateSegment>& segments = states_.segments();
   const std::size_t keys = op_.key_heads, heads = op_.shape.heads;
   const Share mixed = EvenShare(rows * keys, pool_.threads(), thread);
   auto segment = segments.begin();
   for (std::size_t i = mixed.first; i < mixed.first + mixed.count; ++i) {
     const std::size_t row = i / keys;
-    while (row >= std::size_t{segment->query_start} + segment->query_count) ++segment;
+    while (row >= std::size_t{segment->first_row} + segment->rows + segment->drafts) ++segment;
     Mix(*segment, row, i % keys);
   }
   pool_.Barrier();
@@ -64,14 +64,14 @@ void DeltaStage::Run(std::span<const RaggedSegment> segments, std::size_t rows,
   for (std::size_t i = kept.first; i < kept.first + kept.count; ++i) KeepInputs(segments[i]);
 }
 
-const float* DeltaStage::Input(const RaggedSegment& segment, std::size_t index) const {
+const float* DeltaStage::Input(const StateSegment& segment, std::size_t index) const {
   const std::size_t inputs = op_.shape.inputs;
-  if (index >= inputs) return buffers_.View(op_.in).Floats(segment.query_start + index - inputs);
-  if (segment.context_length == 0) return zeros_.data();
-  return states_.Inputs(op_.state, segment.state.value()) + index * op_.shape.channels;
+  if (index >= inputs) return buffers_.View(op_.in).Floats(segment.first_row + index - inputs);
+  if (segment.begins) return zeros_.data();
+  return states_.Inputs(op_.state, segment.place) + index * op_.shape.channels;
 }
 
-void DeltaStage::Mix(const RaggedSegment& segment, std::size_t row, std::size_t key_head) {
+void DeltaStage::Mix(const StateSegment& segment, std::size_t row, std::size_t key_head) {
   const std::size_t dim = op_.shape.key_dim, group = op_.Group();
   const std::size_t query = key_head * dim, key = op_.KeyWidth() + query;
   const std::size_t values = group * op_.shape.value_dim;
@@ -84,12 +84,12 @@ void DeltaStage::Mix(const RaggedSegment& segment, std::size_t row, std::size_t 
   for (std::size_t i = 0; i < group; ++i) SetGates(row, key_head * group + i);
 }
 
-void DeltaStage::Convolve(const RaggedSegment& segment, std::size_t row, std::size_t first,
+void DeltaStage::Convolve(const StateSegment& segment, std::size_t row, std::size_t first,
                           std::size_t count) {
   ConvolutionArgs args;
   args.taps = op_.shape.inputs + 1;
   for (std::size_t tap = 0; tap < args.taps; ++tap) {
-    args.inputs[tap] = Input(segment, row - segment.query_start + tap) + first;
+    args.inputs[tap] = Input(segment, row - segment.first_row + tap) + first;
   }
   args.weights = convolution_.data() + first;
   args.weight_stride = op_.shape.channels;
@@ -106,26 +106,40 @@ void DeltaStage::SetGates(std::size_t row, std::size_t head) {
   decay = std::exp(-std::exp(decay_[head]) * Softplus(decay + decay_bias_[head]));
 }
 
-void DeltaStage::Advance(const RaggedSegment& segment, std::size_t head, std::size_t block) {
+void DeltaStage::Advance(const StateSegment& segment, std::size_t head, std::size_t block) {
   const StateShape& shape = op_.shape;
   const BufferView& in = buffers_.View(op_.in);
   const BufferView& mixed = buffers_.View(op_.mixed);
   const std::size_t first = block * kDeltaColumns;
-  float* const row = mixed.Floats(segment.query_start);
+  float* const row = mixed.Floats(segment.first_row);
   DeltaArgs args;
-  args.state = states_.Block(op_.state, segment.state.value(), head, block);
+  args.state = states_.Block(op_.state, segment.place, head, block);
   args.query = row + head / op_.Group() * shape.key_dim;
   args.key = args.query + op_.KeyWidth();
   args.value = row + 2 * op_.KeyWidth() + head * shape.value_dim + first;
   args.stride = mixed.stride;
-  args.decay = in.Floats(segment.query_start) + op_.DecayColumn() + head;
-  args.beta = in.Floats(segment.query_start) + op_.BetaColumn() + head;
+  args.decay = in.Floats(segment.first_row) + op_.DecayColumn() + head;
+  args.beta = in.Floats(segment.first_row) + op_.BetaColumn() + head;
   args.gate_stride = in.stride;
-  args.rows = segment.query_count;
+  args.rows = segment.rows;
   args.key_dim = shape.key_dim;
   args.columns = std::min<std::size_t>(kDeltaColumns, shape.value_dim - first);
-  if (segment.context_length == 0) std::fill_n(args.state, shape.key_dim * kDeltaColumns, 0.0f);
+  const std::size_t size = shape.key_dim * kDeltaColumns;
+  if (segment.begins) std::fill_n(args.state, size, 0.0f);
   kernels_.delta_rule(args);
+  for (std::uint32_t draft = 0; draft < segment.drafts; ++draft) {
+    const float* const before = args.state;
+    const std::uint32_t place = states_.DraftPlace(segment.first_draft + draft);
+    args.state = states_.Block(op_.state, place, head, block);
+    std::copy_n(before, size, args.state);
+    args.query += args.rows * args.stride;
+    args.key += args.rows * args.stride;
+    args.value += args.rows * args.stride;
+    args.decay += args.rows * args.gate_stride;
+    args.beta += args.rows * args.gate_stride;
+    args.rows = 1;
+    kernels_.delta_rule(args);
+  }
 }
 
 void DeltaStage::NormHead(std::size_t row, std::size_t head) {
@@ -141,12 +155,20 @@ void DeltaStage::NormHead(std::size_t row, std::size_t head) {
   kernels_.gated_norm(args);
 }
 
+// The slot's own state comes last, because the others read its inputs.
+void DeltaStage::KeepInputs(const StateSegment& segment) {
+  for (std::uint32_t draft = 0; draft < segment.drafts; ++draft) {
+    KeepInputs(segment, segment.rows + draft + 1, states_.DraftPlace(segment.first_draft + draft));
+  }
+  KeepInputs(segment, segment.rows, segment.place);
+}
+
 // In ascending order: an input moves to a place before its own.
-void DeltaStage::KeepInputs(const RaggedSegment& segment) {
+void DeltaStage::KeepInputs(const StateSegment& segment, std::size_t rows, std::size_t place) {
   const std::size_t channels = op_.shape.channels;
-  float* const kept = states_.Inputs(op_.state, segment.state.value());
+  float* const kept = states_.Inputs(op_.state, place);
   for (std::size_t i = 0; i < op_.shape.inputs; ++i) {
-    std::copy_n(Input(segment, segment.query_count + i), channels, kept + i * channels);
+    std::copy_n(Input(segment, rows + i), channels, kept + i * channels);
   }
 }
 

@@ -8,10 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "shard/backend/backend.h"
 #include "shard/backend/cpu/delta/state_store.h"
 #include "shard/backend/cpu/kernels.h"
 #include "shard/backend/cpu/step_buffers.h"
@@ -27,22 +25,25 @@ class DeltaStage {
   DeltaStage(const DeltaNetOp& op, const Kernels& kernels, const WeightStore& weights,
              const StateStore& states, StepBuffers& buffers, WorkerPool& pool);
 
-  void Run(std::span<const RaggedSegment> segments, std::size_t rows, std::size_t thread);
+  // Computes the segments of the states' present step, which have `rows` rows in all.
+  void Run(std::size_t rows, std::size_t thread);
 
  private:
   // The convolution of a key head and its value heads in one row; then what the delta rule needs of
   // them: unit vectors, and beta and decay in place of b and a.
-  void Mix(const RaggedSegment& segment, std::size_t row, std::size_t key_head);
-  void Convolve(const RaggedSegment& segment, std::size_t row, std::size_t first,
+  void Mix(const StateSegment& segment, std::size_t row, std::size_t key_head);
+  void Convolve(const StateSegment& segment, std::size_t row, std::size_t first,
                 std::size_t count);
   void SetGates(std::size_t row, std::size_t head);
   // The delta rule for all rows of a segment. The results replace the values.
-  void Advance(const RaggedSegment& segment, std::size_t head, std::size_t block);
+  void Advance(const StateSegment& segment, std::size_t head, std::size_t block);
   void NormHead(std::size_t row, std::size_t head);
-  // Keeps the newest inputs of the convolution for the next step.
-  void KeepInputs(const RaggedSegment& segment);
+  // Keeps the newest inputs of the convolution for the next step, in each state of the segment.
+  void KeepInputs(const StateSegment& segment);
+  // To the state at `place`, which is that after `rows` rows.
+  void KeepInputs(const StateSegment& segment, std::size_t rows, std::size_t place);
   // Input `index` of the segment, counted from the first that the state holds.
-  const float* Input(const RaggedSegment& segment, std::size_t index) const;
+  const float* Input(const StateSegment& segment, std::size_t index) const;
 
   const DeltaNetOp& op_;
   const Kernels& kernels_;

@@ -1,6 +1,7 @@
 #include "shard/backend/cpu/delta/state_store.h"
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -25,21 +26,27 @@ std::size_t StateStore::BlocksOf(const StateShape& shape) {
 }
 
 absl::Status StateStore::Allocate(const std::vector<StateShape>& shapes, std::uint32_t slots,
-                                  WorkerPool& pool, std::size_t prefaulted) {
+                                  std::uint32_t drafts, WorkerPool& pool, std::size_t prefaulted) {
   region_ = MemoryRegion();
   layers_.clear();
-  slot_floats_ = 0;
+  place_floats_ = 0;
+  segments_.clear();
+  slots_.resize(slots);
+  drafts_.resize(drafts);
+  std::iota(slots_.begin(), slots_.end(), 0);
+  std::iota(drafts_.begin(), drafts_.end(), slots);
   if (shapes.empty() || slots == 0) return absl::OkStatus();
   for (const StateShape& shape : shapes) {
     Layer layer;
-    layer.inputs = slot_floats_;
+    layer.inputs = place_floats_;
     layer.matrices = layer.inputs + WholeLines(std::size_t{shape.inputs} * shape.channels);
     layer.blocks = BlocksOf(shape);
     layer.block_floats = shape.key_dim * kDeltaColumns;
-    slot_floats_ = layer.matrices + shape.heads * layer.blocks * layer.block_floats;
+    place_floats_ = layer.matrices + shape.heads * layer.blocks * layer.block_floats;
     layers_.push_back(layer);
   }
-  auto region = MemoryRegion::Allocate(slots * slot_floats_ * sizeof(float));
+  const std::size_t places = std::size_t{slots} + drafts;
+  auto region = MemoryRegion::Allocate(places * place_floats_ * sizeof(float));
   if (!region.ok()) return WithContext(region.status(), "recurrent states");
   region_ = std::move(*region);
   const std::span<std::byte> first(region_.data(),
@@ -49,6 +56,29 @@ absl::Status StateStore::Allocate(const std::vector<StateShape>& shapes, std::ui
     for (std::size_t i = 0; i < share.count; ++i) PrefaultUnit(first, share.first + i);
   });
   return absl::OkStatus();
+}
+
+void StateStore::BeginStep(std::span<const RaggedSegment> segments) {
+  segments_.clear();
+  if (layers_.empty()) return;
+  std::uint32_t drafts = 0;
+  for (const RaggedSegment& from : segments) {
+    StateSegment& segment = segments_.emplace_back();
+    segment.first_row = from.query_start;
+    segment.rows = from.query_count - from.drafts;
+    segment.drafts = from.drafts;
+    segment.begins = from.context_length == 0;
+    segment.slot = from.state;
+    segment.place = slots_[from.state.value()];
+    segment.first_draft = drafts;
+    drafts += from.drafts;
+  }
+}
+
+void StateStore::Keep(const DraftsKept& kept) {
+  if (kept.rows == 0) return;
+  const StateSegment& segment = segments_[kept.segment];
+  std::swap(slots_[segment.slot.value()], drafts_[segment.first_draft + kept.rows - 1]);
 }
 
 }  // namespace penstock::shard::cpu

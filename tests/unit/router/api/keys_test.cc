@@ -79,7 +79,7 @@ TEST_F(KeyFileTest, IsReadWithItsOwnersKeys) {
 TEST_F(KeyFileTest, MustBeThereAndHoldAKey) {
   EXPECT_THAT(std::string(ApiKeys::Load("one", path_).status().message()),
               HasSubstr(": cannot be read: No such file"));
-  Write("# nobody\n");
+  Write("# no key\n");
   EXPECT_THAT(std::string(ApiKeys::Load("", path_).status().message()),
               HasSubstr("must hold at least one name:key"));
 }

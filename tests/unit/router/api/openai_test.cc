@@ -167,7 +167,7 @@ TEST_F(OpenAiTest, EveryParameterReachesTheEngine) {
                       "stop":["x","y"],"seed":42,"frequency_penalty":0.5,"presence_penalty":-0.5,
                       "logprobs":true,"top_logprobs":3,"logit_bias":{"5":-100,"6":1.5},
                       "top_k":10,"min_p":0.1,"repetition_penalty":1.1,"min_tokens":2,
-                      "ignore_eos":true,"stop_token_ids":[7],"user":"u","store":null)"))
+                      "ignore_eos":true,"stop_token_ids":[7],"usr":"u","stor":null)"))
                 .status,
             200);
   const GenerationRequest r = engine_.WaitForCall()->request;

@@ -187,7 +187,7 @@ TEST_F(GrammarCheckerTest, AGrammarWhoseClientsHaveGoneIsNotChecked) {
   EXPECT_EQ(begun_->count(), GrammarChecker::kThreads);
 }
 
-TEST_F(GrammarCheckerTest, NobodyIsToldAfterStop) {
+TEST_F(GrammarCheckerTest, NoAnswerComesAfterStop) {
   const auto occupied = Occupy();
   std::promise<void> dropped;
   std::shared_ptr<void> token(nullptr, [&dropped](void*) { dropped.set_value(); });

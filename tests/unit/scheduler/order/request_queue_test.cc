@@ -94,7 +94,7 @@ TEST(RequestQueue, PreemptedRequestsAreFirstByArrival) {
   first.generated = {7, 8};
   WaitingRequest& later = queue.PushRestart(std::move(second));
   WaitingRequest& earlier = queue.PushRestart(std::move(first));
-  EXPECT_TRUE(queue.full()) << "preempted requests take nobody's place";
+  EXPECT_TRUE(queue.full()) << "preempted requests take no place of a new one";
   EXPECT_EQ(queue.Before(later, kGroup), &earlier);
   EXPECT_EQ(queue.After(earlier), &later);
   EXPECT_THAT(earlier.generated, ElementsAre(7, 8));

@@ -16,6 +16,11 @@ PlanBounds BoundsOf(const CoreRun::Options& options) {
   bounds.vocabulary = options.executor.vocabulary;
   bounds.slots = options.capacity.slots;
   bounds.blocks = options.capacity.blocks;
+  if (options.executor.window_tables) {
+    bounds.kv_groups = options.executor.kv_groups;
+    bounds.window = options.capacity.window;
+    bounds.blocks[1] = options.capacity.window_blocks;
+  }
   bounds.block_size = options.capacity.block_size;
   bounds.cells = options.capacity.cells;
   bounds.max_step_tokens = options.capacity.max_step_tokens;

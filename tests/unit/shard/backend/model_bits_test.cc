@@ -20,6 +20,7 @@
 
 #include "shard/backend/cpu/cpu_backend.h"
 #include "shard/model/features.h"
+#include "shard/model/kv_groups.h"
 #include "shard/model/model.h"
 #include "tests/unit/shard/backend/core_run.h"
 #include "tests/unit/shard/backend/model_checkpoints.h"
@@ -202,6 +203,7 @@ class Server {
 
   CoreRun::Options Base(const Load& load) const {
     CoreRun::Options options;
+    options.executor.kv_groups = load.padded ? 1 : model_->program.KvGroups();
     options.executor.slots = kSlots;
     options.executor.vocabulary = model_->spec.vocabulary;
     options.executor.eos_token_ids = model_->spec.eos_token_ids;
@@ -211,6 +213,9 @@ class Server {
     options.capacity.slots = kSlots;
     options.capacity.max_sequence_length = Longest();
     options.capacity.max_step_tokens = kStepTokens;
+    const Program::Lengths lengths = model_->program.TextLengths();
+    options.capacity.length_rule = lengths.rule;
+    options.capacity.original_length = lengths.original;
     options.capacity.max_candidates = Has(Feature::kContrastiveSearch) ? kCandidates : 0;
     return options;
   }
@@ -236,6 +241,7 @@ class Server {
     limits.max_sequence_length = Longest();
     limits.max_candidate_rows = Has(Feature::kContrastiveSearch) ? kSlots * kCandidates : 0;
     limits.max_sequences = kSlots;
+    limits.max_draft_rows = kVerifiedRows - 1;
     return limits;
   }
 
@@ -245,6 +251,7 @@ class Server {
     EXPECT_TRUE(weights.ok()) << weights.status();
     if (!weights.ok()) return nullptr;
     CpuOptions made{model.program, *std::move(weights), model.dtype, kBlockSize, load.threads};
+    if (load.padded) JoinKvGroups(made.program);
     made.kv_type = model.kv_type;
     made.quantization = model.quantization;
     auto backend = MakeCpuBackend(std::move(made));

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include "shard/backend/reference/reference_backend.h"
 #include "shard/parallel/shm_communicator.h"
@@ -51,10 +52,13 @@ std::unique_ptr<ModelRunner> ModelRunner::Open(const RunnerOptions& options,
   if (!backend.ok()) return nullptr;
   runner->backend_ = std::move(*backend);
   if (communicator != nullptr) runner->communicator_ = communicator;
-  const absl::Status prepared =
-      runner->backend_->Prepare({options.max_step_tokens, options.max_sequence_length,
-                                 options.max_logit_rows, options.max_candidate_rows},
-                                communicator);
+  BackendLimits limits;
+  limits.max_step_tokens = options.max_step_tokens;
+  limits.max_sequence_length = options.max_sequence_length;
+  limits.max_logit_rows = options.max_logit_rows;
+  limits.max_candidate_rows = options.max_candidate_rows;
+  limits.max_draft_rows = options.max_draft_rows;
+  const absl::Status prepared = runner->backend_->Prepare(limits, communicator);
   EXPECT_TRUE(prepared.ok()) << prepared;
 
   const std::uint32_t per_sequence =
@@ -65,13 +69,43 @@ std::unique_ptr<ModelRunner> ModelRunner::Open(const RunnerOptions& options,
   for (std::size_t i = 0; i < ids.size(); ++i) {
     runner->tables_[static_cast<int>(i % options.sequences)].push_back(BlockId(ids[i]));
   }
-  const absl::Status cache =
-      runner->backend_->AllocateCache(static_cast<std::uint32_t>(ids.size()));
+  const absl::Status cache = runner->AllocateCache(static_cast<std::uint32_t>(ids.size()));
   EXPECT_TRUE(cache.ok()) << cache;
   return runner;
 }
 
+absl::Status ModelRunner::AllocateCache(std::uint32_t blocks) {
+  options_.window_tables = options_.window_tables && model_.program.KvGroups() > 1;
+  if (!options_.window_tables) return backend_->AllocateCache(blocks);
+  const std::uint32_t tokens = model_.program.kv_window + options_.max_step_tokens;
+  const std::uint32_t each = (tokens + options_.block_size - 1) / options_.block_size + 1;
+  for (std::uint32_t i = 0; i < each * options_.sequences; ++i) window_pool_.push_back(BlockId(i));
+  std::shuffle(window_pool_.begin(), window_pool_.end(), std::mt19937(8));
+  return backend_->AllocateCache({blocks, each * options_.sequences});
+}
+
+void ModelRunner::LeaveWindow(int sequence, std::size_t end) {
+  std::vector<BlockId>& table = window_tables_[sequence];
+  for (std::size_t i = 0; i < std::min(end, table.size()); ++i) {
+    const BlockId block = std::exchange(table[i], kNoBlock);
+    if (block != kNoBlock) window_pool_.push_back(block);
+  }
+}
+
+void ModelRunner::GrowWindow(int sequence, std::size_t end) {
+  std::vector<BlockId>& table = window_tables_[sequence];
+  while (table.size() < end) {
+    table.push_back(window_pool_.back());
+    window_pool_.pop_back();
+  }
+}
+
 std::vector<std::vector<float>> ModelRunner::Step(const std::vector<Feed>& feeds) {
+  const std::uint32_t size = options_.block_size;
+  for (const Feed& feed : feeds) {
+    const std::uint32_t window = model_.program.kv_window;
+    LeaveWindow(feed.sequence, FirstVisible(window, lengths_[feed.sequence]) / size);
+  }
   std::vector<TokenId> tokens;
   std::vector<RaggedSegment> segments;
   std::vector<std::uint32_t> rows;
@@ -81,7 +115,14 @@ std::vector<std::vector<float>> ModelRunner::Step(const std::vector<Feed>& feeds
     segment.query_count = static_cast<std::uint32_t>(feed.tokens.size());
     segment.context_length = lengths_[feed.sequence];
     segment.blocks = tables_[feed.sequence];
+    if (options_.window_tables) {
+      const std::size_t end = lengths_[feed.sequence] + feed.tokens.size();
+      GrowWindow(feed.sequence, (end + size - 1) / size);
+      segment.window_blocks = window_tables_[feed.sequence];
+    }
     segment.state = SlotId(static_cast<std::uint32_t>(feed.sequence));
+    segment.text_length = segment.prompt_length = prompts_[feed.sequence];
+    segment.drafts = feed.drafts;
     segments.push_back(segment);
     tokens.insert(tokens.end(), feed.tokens.begin(), feed.tokens.end());
     lengths_[feed.sequence] += segment.query_count;
@@ -103,9 +144,17 @@ std::vector<std::vector<float>> ModelRunner::Step(const std::vector<Feed>& feeds
   return logits;
 }
 
+void ModelRunner::KeepDrafts(const Feed& fed, std::uint32_t rows) {
+  const DraftsKept kept{0, rows};
+  const absl::Status status = backend_->KeepDrafts({&kept, 1});
+  EXPECT_TRUE(status.ok()) << status;
+  lengths_[fed.sequence] -= fed.drafts - rows;
+}
+
 std::vector<float> ModelRunner::Prefill(int sequence, const std::vector<TokenId>& tokens,
                                         std::size_t chunk) {
   std::vector<float> logits;
+  if (lengths_[sequence] == 0) prompts_[sequence] = static_cast<std::uint32_t>(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); i += chunk) {
     const std::size_t end = std::min(tokens.size(), i + chunk);
     logits = Step({{sequence, {tokens.begin() + i, tokens.begin() + end}}}).at(0);

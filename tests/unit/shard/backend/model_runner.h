@@ -37,9 +37,13 @@ struct RunnerOptions {
   // Makes the backend instead, if given.
   std::function<absl::StatusOr<std::unique_ptr<Backend>>(const Model&, LoadedWeights)> make;
   std::uint32_t max_candidate_rows = 0;
+  std::uint32_t max_draft_rows = 0;
   Quantization quantization = Quantization::kNone;
   KvType kv_type = KvType::kAuto;
   std::string weight_format = "auto";
+  // KV group 1 has block tables of its own, and no more blocks than all sequences need. Otherwise
+  // the tables of group 0 serve all layers.
+  bool window_tables = false;
 };
 
 // Names the cases of a suite that runs on each backend.
@@ -58,6 +62,7 @@ class ModelRunner {
   struct Feed {
     int sequence;
     std::vector<TokenId> tokens;
+    std::uint32_t drafts = 0;  // of the tokens, the last
   };
   static constexpr int kSequences = 4;  // by default
 
@@ -68,14 +73,22 @@ class ModelRunner {
   // One step; the logits of the last row of each feed.
   std::vector<std::vector<float>> Step(const std::vector<Feed>& feeds);
 
+  // Of the drafts of the last step, which had no other sequence, the first `rows` were right.
+  void KeepDrafts(const Feed& fed, std::uint32_t rows);
+
   // Forgets the sequence; its blocks stay as they are.
-  void Reset(int sequence) { lengths_[sequence] = 0; }
+  void Reset(int sequence) {
+    lengths_[sequence] = prompts_[sequence] = 0;
+    LeaveWindow(sequence, SIZE_MAX);
+    window_tables_[sequence].clear();
+  }
 
   // `count` greedy tokens after `prompt`, which is computed in pieces of `chunk`.
   std::vector<TokenId> Greedy(int sequence, const std::vector<TokenId>& prompt, std::size_t count,
                               std::size_t chunk = 128);
 
-  // Logits of the last row of `tokens`, fed in pieces of `chunk`.
+  // Logits of the last row of `tokens`, fed in pieces of `chunk`. They are the prompt of an empty
+  // sequence.
   std::vector<float> Prefill(int sequence, const std::vector<TokenId>& tokens, std::size_t chunk);
 
   const Model& model() const { return model_; }
@@ -85,6 +98,12 @@ class ModelRunner {
   std::uint32_t length(int sequence) const { return lengths_.at(sequence); }
 
  private:
+  // Frees the entries before `end` of the sequence's table in group 1.
+  void LeaveWindow(int sequence, std::size_t end);
+  // Makes the entries before `end` there.
+  void GrowWindow(int sequence, std::size_t end);
+  absl::Status AllocateCache(std::uint32_t blocks);
+
   RunnerOptions options_;
   Model model_;
   std::unique_ptr<Backend> backend_;
@@ -92,6 +111,9 @@ class ModelRunner {
   Communicator* communicator_ = &local_;
   std::map<int, std::vector<BlockId>> tables_;
   std::map<int, std::uint32_t> lengths_;
+  std::map<int, std::vector<BlockId>> window_tables_;  // of group 1, with window_tables
+  std::vector<BlockId> window_pool_;                   // free; the last one is taken first
+  std::map<int, std::uint32_t> prompts_;  // their lengths
 };
 
 TokenId Argmax(const std::vector<float>& logits);

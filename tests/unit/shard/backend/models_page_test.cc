@@ -258,6 +258,21 @@ divide the K/V heads and the key heads of gated delta nets, or be a multiple of 
 
 )";
 
+constexpr char kRopeText[] = R"(
+## RoPE
+
+RoPE of these types is served: default, linear, dynamic with and without `alpha`, llama3, yarn,
+longrope and proportional. Two of them depend on the length of the text, past the original length:
+
+* longrope has other factors for longer texts. A text that passes the length is preempted and
+  computed again from its first token, as in transformers. Prefixes of short and of long texts are
+  cached apart.
+* dynamic has frequencies of its own for each longer text. A prompt has those of its whole length,
+  in chunks as well. A later token has those of the text that ends with it. The same holds after a
+  preemption, so the output has the same bits. Longer prompts find only cached prefixes of prompts
+  of the same length. transformers computes a prompt in chunks with the length of each chunk's end.
+)";
+
 constexpr char kCheckText[] = R"(
 ## How it is checked
 
@@ -277,8 +292,8 @@ Variants that have goldens and are not served yet:
 
 std::string Page() {
   const std::vector<Variant> variants = ReadVariants();
-  return kBegin + TypeTable(variants) + kFeatureText + FeatureTable(variants) + kCheckText +
-         TodoTable(variants);
+  return kBegin + TypeTable(variants) + kFeatureText + FeatureTable(variants) + kRopeText +
+         kCheckText + TodoTable(variants);
 }
 
 TEST(ModelsPage, IsUpToDate) {

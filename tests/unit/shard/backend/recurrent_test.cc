@@ -18,6 +18,8 @@ namespace {
 using testing::HasSubstr;
 using Logits = std::vector<float>;
 
+constexpr std::uint32_t kDrafts = 3;
+
 std::vector<TokenId> Text(std::size_t length, TokenId first) {
   std::vector<TokenId> text;
   for (std::size_t i = 0; i < length; ++i) {
@@ -36,6 +38,7 @@ class Recurrent : public testing::TestWithParam<std::tuple<Runs, std::string>> {
     options.dtype = DType::kFloat32;
     options.cpu_threads = threads;
     options.max_sequence_length = 128;
+    options.max_draft_rows = kDrafts;
     return ModelRunner::Open(options);
   }
 
@@ -82,6 +85,51 @@ TEST_P(Recurrent, ATextBeginsWithoutTheStateOfTheOneBefore) {
   runner->Prefill(1, Text(30, 1), 128);
   runner->Reset(1);
   ExpectSame(runner->Prefill(1, text, 1), expected);
+}
+
+// A step may have fewer rows than the convolution has inputs.
+TEST_P(Recurrent, TheStateIsThatAfterTheLastRightDraft) {
+  auto runner = Open(2);
+  auto plain = Open();
+  ASSERT_NE(runner, nullptr);
+  ASSERT_NE(plain, nullptr);
+  const std::vector<TokenId> text = Text(12, 60);
+  for (std::uint32_t right = 0; right <= kDrafts; ++right) {
+    SCOPED_TRACE(std::to_string(right) + " drafts are right");
+    runner->Prefill(0, text, 128);
+    plain->Prefill(0, text, 128);
+    const std::vector<TokenId> right_tokens = {7, 8, 9, 10};
+    std::vector<TokenId> tokens = right_tokens;
+    std::fill(tokens.begin() + 1 + right, tokens.end(), 200);
+    for (int step = 0; step < 2; ++step) {
+      const ModelRunner::Feed fed{0, tokens, kDrafts};
+      runner->Step({fed});
+      runner->KeepDrafts(fed, right);
+      plain->Step({{0, {right_tokens.begin(), right_tokens.begin() + 1 + right}}});
+    }
+    ExpectSame(runner->Step({{0, {4}}}).at(0), plain->Step({{0, {4}}}).at(0));
+    runner->Reset(0);
+    plain->Reset(0);
+  }
+}
+
+TEST_P(Recurrent, RefusesMoreDraftsThanItHasStatesFor) {
+  auto runner = Open();
+  ASSERT_NE(runner, nullptr);
+  runner->Prefill(0, Text(4, 1), 128);
+  const std::vector<TokenId> tokens(kDrafts + 2, 7);
+  const std::vector<std::uint32_t> rows = {0};
+  std::vector<RaggedSegment> segments = {{0, kDrafts + 2, 4, runner->table(0)}};
+  segments[0].drafts = kDrafts + 1;
+  EXPECT_THAT(Message(runner->backend().Execute({tokens, segments, rows})),
+              HasSubstr("`draft rows` must be at most 3. Given: 4"));
+  segments[0].drafts = kDrafts + 2;
+  EXPECT_THAT(Message(runner->backend().Execute({tokens, segments, rows})),
+              HasSubstr("segment.drafts"));
+  segments[0].drafts = kDrafts;
+  ASSERT_EQ(Message(runner->backend().Execute({tokens, segments, rows})), "");
+  const DraftsKept kept{0, kDrafts + 1};
+  EXPECT_THAT(Message(runner->backend().KeepDrafts({&kept, 1})), HasSubstr("fewer than 4 drafts"));
 }
 
 TEST_P(Recurrent, FullLayersAloneHaveAKvCache) {

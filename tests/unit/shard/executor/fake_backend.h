@@ -19,6 +19,7 @@ class FakeBackend final : public Backend {
     std::vector<TokenId> tokens;
     std::vector<RaggedSegment> segments;  // without their block spans
     std::vector<std::vector<BlockId>> blocks;
+    std::vector<std::vector<BlockId>> window_blocks;
     std::vector<std::uint32_t> logit_rows;
   };
 
@@ -27,14 +28,15 @@ class FakeBackend final : public Backend {
   std::string Name() const override { return "fake"; }
   absl::Status Prepare(const BackendLimits&, Communicator*) override { return absl::OkStatus(); }
   bool TakesMemoryInSteps() const override { return takes_memory_in_steps; }
-  absl::Status AllocateCache(std::uint32_t blocks) override {
-    cache_blocks = blocks;
+  absl::Status AllocateCache(const KvBlocks& blocks) override {
+    cache_blocks = blocks[0];
+    window_blocks = blocks[1];
     return absl::OkStatus();
   }
   absl::Status CopyBlocks(std::span<const BlockCopy> copies) override {
     for (const BlockCopy& copy : copies) {
-      events.push_back("copy " + std::to_string(copy.src.value()) + " " +
-                       std::to_string(copy.dst.value()));
+      events.push_back((copy.kv_group == 0 ? "copy " : "copy in group 1 ") +
+                       std::to_string(copy.src.value()) + " " + std::to_string(copy.dst.value()));
     }
     return absl::OkStatus();
   }
@@ -47,7 +49,8 @@ class FakeBackend final : public Backend {
     one.segments.assign(batch.segments.begin(), batch.segments.end());
     for (RaggedSegment& segment : one.segments) {
       one.blocks.emplace_back(segment.blocks.begin(), segment.blocks.end());
-      segment.blocks = {};
+      one.window_blocks.emplace_back(segment.window_blocks.begin(), segment.window_blocks.end());
+      segment.blocks = segment.window_blocks = {};
     }
     one.logit_rows.assign(batch.logit_rows.begin(), batch.logit_rows.end());
     return absl::OkStatus();
@@ -69,6 +72,12 @@ class FakeBackend final : public Backend {
       for (std::uint32_t& row : batch.logit_rows) {
         if (row == first) row = first + choice.row;
       }
+    }
+    return absl::OkStatus();
+  }
+  absl::Status KeepDrafts(std::span<const DraftsKept> kept) override {
+    for (const DraftsKept& one : kept) {
+      events.push_back("keep " + std::to_string(one.segment) + " " + std::to_string(one.rows));
     }
     return absl::OkStatus();
   }
@@ -100,6 +109,7 @@ class FakeBackend final : public Backend {
   std::uint32_t threads = 1;
   std::vector<std::uint32_t> items_of_host;  // of each ForEach
   std::uint32_t cache_blocks = 0;
+  std::uint32_t window_blocks = 0;  // of KV group 1
   bool takes_memory_in_steps = true;
   absl::Status execute_status;
   std::function<void(const RaggedBatch&)> on_execute;

@@ -76,6 +76,49 @@ TEST_F(ModelExecutorTest, APromptAndDecodesAreOneRaggedBatch) {
   EXPECT_EQ(results[1].committed_length, 3u);
 }
 
+class TwoGroups : public ModelExecutorTest {
+ protected:
+  void Use(bool window_tables) {
+    ExecutorOptions options;
+    options.slots = 4;
+    options.kv_groups = 2;
+    options.window_tables = window_tables;
+    options.vocabulary = kVocabulary;
+    options.eos_token_ids = {kEos};
+    executor_ = std::make_unique<ModelExecutor>(options, backend_, local_);
+  }
+  static BlockOp Copy(std::uint32_t src, std::uint32_t dst, std::uint32_t kv_group) {
+    BlockOp copy;
+    copy.kind = BlockOp::Kind::kCopy;
+    copy.kv_group = kv_group;
+    copy.src = BlockId(src);
+    copy.dst = BlockId(dst);
+    return copy;
+  }
+};
+
+TEST_F(TwoGroups, HaveABlockTableEach) {
+  Use(true);
+  StepPlan plan = Whole(Start(0, {1, 2, 3}), 5);
+  plan.block_ops.push_back(Append(0, kNoBlock.value(), 1));
+  plan.block_ops.push_back(Append(0, 2, 1));
+  plan.block_ops.push_back(Copy(1, 2, 1));
+  Run(plan);
+  EXPECT_THAT(backend_.batches.back().blocks[0], ElementsAre(BlockId(5)));
+  EXPECT_THAT(backend_.batches.back().window_blocks[0], ElementsAre(kNoBlock, BlockId(2)));
+  EXPECT_EQ(backend_.events.front(), "copy in group 1 1 2");
+}
+
+TEST_F(TwoGroups, ShareTheTableOfADriverThatHasOne) {
+  Use(false);
+  StepPlan plan = Whole(Start(0, {1, 2, 3}), 5);
+  plan.block_ops.push_back(Copy(1, 5, 0));
+  Run(plan);
+  EXPECT_THAT(backend_.batches.back().blocks[0], ElementsAre(BlockId(5)));
+  EXPECT_THAT(backend_.batches.back().window_blocks[0], IsEmpty());
+  EXPECT_THAT(backend_.events, ElementsAre("copy 1 5", "copy in group 1 1 5", "execute"));
+}
+
 TEST_F(ModelExecutorTest, ACachedPrefixIsContext) {
   StepPlan plan = Whole(Start(0, {1, 2, 3, 4}));
   plan.starts[0].cached_length = 3;
@@ -169,6 +212,8 @@ TEST_F(ModelExecutorTest, DraftsAreKeptAsLongAsTheyAreRight) {
   EXPECT_EQ(batch.segments[0].context_length, 6u);
   EXPECT_THAT(Tokens(results[0]), ElementsAre(7, 8, 9)) << "9 was drafted as 20";
   EXPECT_EQ(results[0].committed_length, 9u) << "6, 7 and 8 have K/V";
+  EXPECT_EQ(batch.segments[0].drafts, 4u);
+  EXPECT_EQ(backend_.events.back(), "keep 0 2") << "7 and 8";
 
   Run(Decodes({0}));
   EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(9)) << "one row, no draft";

@@ -33,8 +33,9 @@ inline Segment Decode(std::uint32_t slot) {
   segment.slot = SlotId(slot);
   return segment;
 }
-inline BlockOp Append(std::uint32_t slot, std::uint32_t block) {
+inline BlockOp Append(std::uint32_t slot, std::uint32_t block, std::uint32_t kv_group = 0) {
   BlockOp op;
+  op.kv_group = kv_group;
   op.slot = SlotId(slot);
   op.dst = BlockId(block);
   return op;

@@ -53,6 +53,19 @@ TEST(Warmup, RunsTheWorstPrefillAndTheWorstDecode) {
                           [](const auto& sample) { return sample.prefill_tokens == 16; }));
 }
 
+TEST(Warmup, TakesNoMoreBlocksOfLayersWithAWindowThanTheyWillHave) {
+  FakeBackend backend(10);
+  WarmupShape shape = Shape();
+  shape.window_blocks = 2;
+  ASSERT_TRUE(RunWarmup(shape, backend, Always()).ok());
+  EXPECT_EQ(backend.cache_blocks, 5u);
+  EXPECT_EQ(backend.window_blocks, 2u);
+  for (const FakeBackend::Recorded& batch : backend.batches) {
+    for (const BlockId block : batch.window_blocks[0]) EXPECT_LT(block.value(), 2u);
+    EXPECT_EQ(batch.window_blocks[0].size(), batch.blocks[0].size());
+  }
+}
+
 TEST(Warmup, StaysWithinTheSmallestLimits) {
   FakeBackend backend(10);
   WarmupShape shape = Shape();

@@ -142,7 +142,11 @@ TEST(ModelSpec, TheHeadIsTiedIfTheConfigSaysSo) {
 
 TEST(ModelSpec, RopeScalingExtendsTheContextWhereTheTypeDoes) {
   EXPECT_EQ(Good(R"({"rope_scaling": {"type": "linear", "factor": 4.0}})").max_position, 4096u);
-  EXPECT_EQ(Good(R"({"rope_scaling": {"type": "dynamic", "factor": 4.0}})").max_position, 1024u);
+  EXPECT_EQ(Good(R"({"rope_scaling": {"type": "dynamic", "factor": 4.0}})").max_position, 4096u);
+  EXPECT_EQ(Good(R"({"rope_scaling": {"type": "longrope", "short_factor": [1, 1, 1, 1],
+                     "long_factor": [2, 2, 2, 2], "original_max_position_embeddings": 256}})")
+                .max_position,
+            1024u);
   EXPECT_EQ(Good(R"({"rope_scaling": {"rope_type": "yarn", "factor": 4.0,
                      "original_max_position_embeddings": 512}})")
                 .max_position,
@@ -151,6 +155,15 @@ TEST(ModelSpec, RopeScalingExtendsTheContextWhereTheTypeDoes) {
                      "high_freq_factor": 4, "original_max_position_embeddings": 256}})")
                 .max_position,
             1024u);
+}
+
+// HunYuan's form: transformers 5.23 computes the same base.
+TEST(ModelSpec, DynamicRopeWithAlphaHasALargerBaseForEveryLength) {
+  const ModelSpec spec = Good(R"({"head_dim": 64, "rope_theta": 10000,
+                                  "rope_scaling": {"type": "dynamic", "alpha": 1000.0}})");
+  EXPECT_EQ(spec.rope.type, RopeType::kDefault);
+  EXPECT_NEAR(spec.rope.theta, 12496091.4129, 1e-3);
+  EXPECT_EQ(spec.max_position, 1024u);
 }
 
 TEST(ModelSpec, NamesAnUnsupportedKey) {

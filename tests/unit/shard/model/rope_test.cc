@@ -28,9 +28,10 @@ RopeSpec Yarn() {
 }
 
 void ExpectFrequencies(RopeSpec rope, std::uint32_t dim,
-                       const std::vector<std::pair<int, double>>& expected) {
+                       const std::vector<std::pair<int, double>>& expected,
+                       std::uint32_t length = 0) {
   rope.dim = dim;
-  const std::vector<float> frequencies = RopeFrequencies(rope);
+  const std::vector<float> frequencies = RopeFrequencies(rope, length);
   ASSERT_EQ(frequencies.size(), dim / 2);
   for (const auto& [index, value] : expected) {
     EXPECT_NEAR(frequencies[index] / value, 1.0, 2e-7) << index;
@@ -84,6 +85,47 @@ TEST(Rope, FrequenciesOfEachType) {
                      {16, 0.000696759962},
                      {20, 4.44569851e-05},
                      {31, 3.84981632e-07}});
+}
+
+TEST(Rope, DynamicFrequenciesFallWithTheLengthOfTheText) {
+  RopeSpec rope;
+  rope.type = RopeType::kDynamic;
+  rope.factor = 4.0;
+  rope.original_max_position = 2048;
+  rope.dim = 64;
+  EXPECT_EQ(RopeFrequencies(rope, 2048), RopeFrequencies(rope));
+  ExpectFrequencies(rope, 64,
+                    {{0, 1},
+                     {1, 0.749846995},
+                     {7, 0.133293405},
+                     {12, 0.0315988995},
+                     {16, 0.00998993404},
+                     {20, 0.00315829925},
+                     {31, 0.000133092195}},
+                    2049);
+  ExpectFrequencies(rope, 64,
+                    {{0, 1},
+                     {1, 0.705043435},
+                     {7, 0.0865986496},
+                     {12, 0.015086568},
+                     {16, 0.00372781185},
+                     {20, 0.000921122672},
+                     {31, 1.97102472e-05}},
+                    5000);
+}
+
+TEST(Rope, LongropeHasOtherFactorsForLongerTexts) {
+  RopeSpec rope;
+  rope.type = RopeType::kLongrope;
+  rope.original_max_position = 2048;
+  for (int i = 0; i < 32; ++i) {
+    rope.factors.push_back(1 + 0.01 * i);
+    rope.long_factors.push_back(1 + 0.5 * i);
+  }
+  ExpectFrequencies(rope, 64, {{0, 1}, {1, 0.74246949}, {16, 0.00862068962}, {31, 0.000101795536}},
+                    2048);
+  ExpectFrequencies(rope, 64, {{0, 1}, {1, 0.499929428}, {16, 0.00111111114}, {31, 8.08194818e-06}},
+                    2049);
 }
 
 TEST(Rope, TableHoldsScaledCosinesAndSines) {

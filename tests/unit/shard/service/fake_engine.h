@@ -25,6 +25,7 @@ class FakeEngine final : public RankEngine {
     std::vector<std::string> calls;
     bool hold_load = false;
     bool hold_steps = false;  // Execute waits until it is false
+    bool long_calls = false;  // Interrupt does not end a call
     bool interrupted = false;
     bool run_ahead = false;                    // steps can be begun
     std::vector<std::function<void()>> ready;  // of steps begun, for the test to call
@@ -43,7 +44,7 @@ class FakeEngine final : public RankEngine {
     }
     void WaitWhile(bool Control::*flag) {
       std::unique_lock lock(mutex);
-      changed.wait(lock, [&] { return interrupted || !(this->*flag); });
+      changed.wait(lock, [&] { return (interrupted && !long_calls) || !(this->*flag); });
     }
     // Returns false if `call` was not seen within ten seconds.
     bool WaitForCall(const std::string& call, std::size_t times = 1) {
@@ -86,13 +87,13 @@ class FakeEngine final : public RankEngine {
   absl::StatusOr<v1::WarmupResponse> Warmup() override {
     control_.Note("Warmup");
     v1::WarmupResponse report;
-    report.set_blocks(8);
+    report.add_blocks(8);
     report.add_step_times()->set_nanoseconds(1000);
     return report;
   }
   absl::StatusOr<std::uint64_t> Commit(const PoolSize& pool) override {
     control_.Note("Commit");
-    return std::uint64_t{pool.blocks} * 64;
+    return std::uint64_t{pool.blocks[0]} * 64;
   }
   absl::StatusOr<StepResult> Execute(const StepPlan& plan) override {
     control_.Note("Execute");

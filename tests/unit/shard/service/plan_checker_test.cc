@@ -8,6 +8,7 @@
 
 #include "common/status.h"
 #include "tests/unit/shard/executor/plans.h"
+#include "tests/unit/shard/service/plan_checker_fixture.h"
 
 namespace penstock::shard {
 namespace {
@@ -16,85 +17,6 @@ using plans::Append;
 using plans::Decode;
 using plans::Prompt;
 using testing::HasSubstr;
-
-constexpr Epoch kEpoch(7);
-
-// A checker with small bounds. Plans are built step by step.
-class PlanCheckerTest : public testing::Test {
- protected:
-  PlanCheckerTest() : checker_(Bounds()) {}
-
-  static PlanBounds Bounds() {
-    PlanBounds bounds;
-    bounds.epoch = kEpoch;
-    bounds.vocabulary = 100;
-    bounds.slots = 4;
-    bounds.blocks = 8;
-    bounds.block_size = 4;
-    bounds.max_step_tokens = 16;
-    bounds.max_sequence_length = 20;
-    return bounds;
-  }
-
-  static PlanBounds Grammars() {
-    PlanBounds bounds = Bounds();
-    bounds.grammars = true;
-    return bounds;
-  }
-  void Reset(PlanBounds bounds) { checker_ = PlanChecker(std::move(bounds)); }
-
-  StepPlan NextPlan() {
-    StepPlan plan;
-    plan.epoch = kEpoch;
-    plan.step = StepId(++step_);
-    return plan;
-  }
-
-  static SequenceStart Start(std::uint32_t slot, std::uint32_t prompt_length) {
-    return plans::Start(slot, std::vector<TokenId>(prompt_length, 5));
-  }
-
-  // Starts `slot` with a whole prompt of four tokens in block `block`.
-  StepPlan WholePrompt(std::uint32_t slot, std::uint32_t block) {
-    StepPlan plan = NextPlan();
-    plan.starts = {Start(slot, 4)};
-    plan.block_ops = {Append(slot, block)};
-    plan.segments = {Prompt(slot, 0, 4)};
-    return plan;
-  }
-
-  static SequenceResult ResultOf(const Segment& segment, std::uint32_t committed,
-                                 ShardFinish finish = ShardFinish::kNone) {
-    SequenceResult result;
-    result.slot = segment.slot;
-    result.sequence = SequenceId(100 + segment.slot.value());
-    result.committed_length = committed;
-    result.finish = finish;
-    return result;
-  }
-
-  // Answers the plan like an engine: every segment ends at `committed`.
-  void Run(const StepPlan& plan, std::uint32_t committed, ShardFinish finish = ShardFinish::kNone,
-           std::uint32_t tokens = 0) {
-    ASSERT_EQ(Message(checker_.Check(plan)), "");
-    StepResult result;
-    for (const Segment& segment : plan.segments) {
-      result.sequences.push_back(ResultOf(segment, committed, finish));
-      for (std::uint32_t i = 0; i < tokens; ++i)
-        result.sequences.back().tokens.push_back({5, 0, {}});
-    }
-    ASSERT_EQ(Message(checker_.Observe(plan, result)), "");
-  }
-
-  void ExpectRefused(const StepPlan& plan, const std::string& part) {
-    const absl::Status status = checker_.Check(plan);
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_THAT(Message(status), HasSubstr(part));
-  }
-
-  PlanChecker checker_;
-  std::uint64_t step_ = 0;
-};
 
 TEST_F(PlanCheckerTest, AcceptsTheWholeLifeOfASequence) {
   Run(WholePrompt(0, 0), 4);
@@ -347,6 +269,25 @@ TEST_F(PlanCheckerTest, ACandidateDecodeHasARowForEachAndWritesOnePosition) {
   fewer.segments = {Decode(0)};
   fewer.segments[0].max_rows = 5;
   ExpectRefused(fewer, "segments.decode.max_rows");
+}
+
+TEST_F(PlanCheckerTest, DraftsOfAStepAreBounded) {
+  PlanBounds bounds = Bounds();
+  bounds.max_decode_rows = kVerifiedRows;
+  bounds.max_step_tokens = 2 * kVerifiedRows;
+  checker_ = PlanChecker(bounds);
+  Run(WholePrompt(0, 0), 4);
+  Run(WholePrompt(1, 1), 4);
+  StepPlan decode = NextPlan();
+  for (std::uint32_t i = 0; i < 6; ++i) decode.block_ops.push_back(Append(i % 2, 2 + i));
+  decode.segments = {Decode(0), Decode(1)};
+  decode.segments[0].max_rows = 8;
+  decode.segments[1].max_rows = 9;
+  Run(decode, 5);
+  StepPlan more = NextPlan();
+  more.segments = decode.segments;
+  more.segments[1].max_rows = 10;
+  ExpectRefused(more, "segments.decode.max_rows");
 }
 
 TEST_F(PlanCheckerTest, CandidatesAreBounded) {

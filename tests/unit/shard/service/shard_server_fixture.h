@@ -81,7 +81,7 @@ class ShardServerTest : public testing::Test {
     SetDeadline(context);
     v1::CommitRequest request;
     request.set_epoch(epoch);
-    request.set_blocks(blocks);
+    request.add_blocks(blocks);
     v1::CommitResponse response;
     return stub_->Commit(&context, request, &response);
   }

@@ -106,7 +106,7 @@ TEST_F(ShardServerTest, TheOrderOfFormationIsEnforced) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
   EXPECT_THAT(status.error_message(), HasSubstr("expected Configure"));
   Form(1);
-  EXPECT_EQ(warm_.blocks(), 8u);
+  EXPECT_EQ(warm_.blocks(0), 8u);
   EXPECT_EQ(warm_.step_times(0).nanoseconds(), 1000u);
   EXPECT_THAT(Commit(1, 8).error_message(), HasSubstr("expected Execute"));
 }
@@ -115,7 +115,7 @@ TEST_F(ShardServerTest, MoreBlocksThanWarmupGaveAreRefused) {
   StartLoaded();
   ASSERT_TRUE(Configure(ConfigureOf(1)).ok());
   ASSERT_TRUE(Warmup(1).ok());
-  EXPECT_THAT(Commit(1, 9).error_message(), HasSubstr("`blocks` must be from 1 to 8"));
+  EXPECT_THAT(Commit(1, 9).error_message(), HasSubstr("`blocks[0]` must be from 1 to 8"));
 }
 
 }  // namespace

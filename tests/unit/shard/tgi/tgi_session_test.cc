@@ -40,6 +40,7 @@ class Echo {
     for (SlotId slot : plan.ends) sequences_.erase(slot);
     for (const SequenceStart& start : plan.starts) {
       sequences_[start.slot] = {start, 0, 0};
+      starts.push_back(start);
       traces.push_back(start.trace_id);
     }
     StepResult result;
@@ -55,6 +56,7 @@ class Echo {
   std::uint64_t bad_sequence = 0;  // its row fails
   std::vector<std::size_t> rows;
   std::vector<std::string> traces;  // of the sequences that were started
+  std::vector<SequenceStart> starts;
 
  private:
   struct Sequence {
@@ -100,8 +102,9 @@ class TgiSessionTest : public testing::Test {
     session_ = Make(true);
   }
 
-  std::unique_ptr<TgiSession> Make(bool reports) {
+  std::unique_ptr<TgiSession> Make(bool reports, std::uint32_t recompute_length = 0) {
     TgiSessionOptions options{reports, 5, 9, 4, kStepTokens, {tokenizer_->vocabulary(), 64}};
+    options.recompute_length = recompute_length;
     return std::make_unique<TgiSession>(options, tokenizer_,
                                         [this](StepPlan& plan) { return echo_->Run(plan); });
   }
@@ -278,6 +281,29 @@ TEST_F(TgiSessionTest, AChunkedPromptReportsNothingBeforeItsLastChunk) {
   v3::PrefillResponse joined = Prefill(join);
   EXPECT_EQ(joined.batch().id(), 0u);
   EXPECT_THAT(Reported(joined), testing::Contains(1));
+}
+
+TEST_F(TgiSessionTest, ATextThatPassesTheRecomputeLengthBeginsAgainAndMissesNoToken) {
+  constexpr std::uint32_t kLength = 12, kNew = 16;
+  session_ = Make(true, kLength);
+  const v3::PrefillResponse first = Prefill(One(0, 0, "a cat", kNew));
+  std::vector<TokenId> text = echo_->starts.at(0).prompt;
+  text.push_back(static_cast<TokenId>(first.generations(0).tokens().ids(0)));
+  v3::Generation last;
+  for (std::uint32_t token = 1; token < kNew; ++token) {
+    const v3::DecodeResponse step = Decode({0});
+    ASSERT_EQ(step.generations_size(), 1);
+    last = step.generations(0);
+    if (text.size() <= kLength) text.push_back(static_cast<TokenId>(last.tokens().ids(0)));
+  }
+  EXPECT_EQ(last.generated_text().generated_tokens(), kNew);
+  EXPECT_EQ(last.generated_text().finish_reason(), v3::FINISH_REASON_LENGTH);
+  ASSERT_EQ(echo_->starts.size(), 2u);
+  const SequenceStart& again = echo_->starts[1];
+  EXPECT_EQ(again.prompt, text);
+  EXPECT_EQ(again.prompt_length, kLength + 1);
+  EXPECT_EQ(again.sample_index_base, kLength + 1 - echo_->starts[0].prompt_length);
+  EXPECT_EQ(again.max_new_tokens, kNew - again.sample_index_base);
 }
 
 TEST_F(TgiSessionTest, ATraceBelongsToTheRequestsOfItsPrefill) {

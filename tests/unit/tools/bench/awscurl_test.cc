@@ -24,13 +24,22 @@ TEST(AwscurlOptions, TakesTheFoundingDocumentsLine) {
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->clients, 64u);
   EXPECT_EQ(options->repeat, 3u);
-  EXPECT_EQ(options->host + ":" + options->port + options->target, "127.0.0.1:8080/invocations");
+  EXPECT_EQ(options->server.HostHeader() + options->server.target, "127.0.0.1:8080/invocations");
+  EXPECT_FALSE(options->insecure);
   EXPECT_EQ(options->timeout, std::chrono::seconds(60));
   EXPECT_THAT(options->headers, ElementsAre(Pair("Content-type", "application/json")));
   EXPECT_THAT(options->bodies, ElementsAre("{\"inputs\":\"a\"}"));
   EXPECT_TRUE(options->count_tokens);
   EXPECT_EQ(options->output, "output-test.txt");
   EXPECT_EQ(options->tokenizer, "/models/m");
+}
+
+TEST(AwscurlOptions, TakesAnHttpsServer) {
+  const auto options = ParseOptions({"-k", "https://h/x?y=1"}, "");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_TRUE(options->server.tls);
+  EXPECT_EQ(options->server.HostHeader() + options->server.target, "h:443/x?y=1");
+  EXPECT_TRUE(options->insecure);
 }
 
 TEST(AwscurlOptions, NamesUnsupportedOptions) {

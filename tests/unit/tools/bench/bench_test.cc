@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/bench/request_body.h"
+#include "tools/bench/server_stream.h"
 #include "tools/bench/sse_reader.h"
 #include "tools/bench/stats.h"
 
@@ -27,6 +28,19 @@ TEST(SseReader, AnyDivisionGivesTheSameEvents) {
   const std::string text = ":\n\ndata: one\n\nevent: x\ndata:two\r\n\r\ndata: [DONE]\n\n";
   for (std::size_t size = 1; size <= text.size(); ++size) {
     EXPECT_THAT(ReadInPieces(text, size), ElementsAre("one", "two", "[DONE]"));
+  }
+}
+
+TEST(ServerUrl, HasTheDefaultPortOfItsScheme) {
+  EXPECT_EQ(ParseServerUrl("http://h")->port, 80);
+  EXPECT_FALSE(ParseServerUrl("http://h")->tls);
+  EXPECT_EQ(ParseServerUrl("https://h")->port, 443);
+  EXPECT_TRUE(ParseServerUrl("https://h")->tls);
+  EXPECT_EQ(ParseServerUrl("https://h:8443/a?b")->target, "/a?b");
+  EXPECT_EQ(ParseServerUrl("http://[::1]:3000")->host, "::1");
+  EXPECT_EQ(ParseServerUrl("http://[::1]:3000")->HostHeader(), "[::1]:3000");
+  for (const char* text : {"h:80", "ftp://h", "http://", ""}) {
+    EXPECT_FALSE(ParseServerUrl(text)) << text;
   }
 }
 

@@ -28,9 +28,10 @@ class SimEngineTest : public testing::Test {
     setup.mutable_limits()->set_max_step_tokens(16);
     setup.mutable_limits()->set_max_sequences(2);
     setup.mutable_limits()->set_max_sequence_length(32);
+    setup.mutable_limits()->set_window_tables(true);
     ASSERT_EQ(Message(engine_->Configure(setup)), "");
-    ASSERT_EQ(engine_->Warmup()->blocks(), 8u);
-    ASSERT_TRUE(engine_->Commit({8, 0}).ok());
+    ASSERT_EQ(engine_->Warmup()->blocks(0), 8u);
+    ASSERT_TRUE(engine_->Commit({{8, 2}, 0}).ok());
   }
 
   static SimOptions Echo() {
@@ -97,6 +98,64 @@ TEST_F(SimEngineTest, EchoesThePromptAndEnds) {
   result = Run(DecodePlan());
   EXPECT_EQ(result.tokens.front().token, 2);
   EXPECT_EQ(result.finish, ShardFinish::kEos);
+}
+
+// Blocks of four tokens and a window of five.
+class SimulatedWindow : public SimEngineTest {
+ protected:
+  SimulatedWindow() {
+    options_.window = 5;
+    options_.window_blocks = 2;
+    options_.die = [this](const std::string& why) { died_ = why; };
+    Start(options_);
+  }
+  // A prompt in chunks of four, which have the two blocks in turn.
+  void ComputeTwelve() {
+    StepPlan plan = StartPlan(std::vector<TokenId>(12, 7), {0, 1, 2});
+    for (const std::uint32_t first : {0u, 4u, 8u}) {
+      plan.block_ops.push_back(InWindow(first / 4 % 2));
+      plan.segments[0].first = first;
+      plan.segments[0].count = 4;
+      plan.segments[0].logits = first == 8 ? Segment::Logits::kLast : Segment::Logits::kNone;
+      Run(plan);
+      plan = NextPlan();
+      plan.segments = {Segment{.kind = Segment::Kind::kPrompt, .slot = SlotId(0)}};
+    }
+  }
+  static BlockOp InWindow(std::uint32_t block) {
+    BlockOp op;
+    op.kv_group = 1;
+    op.slot = SlotId(0);
+    op.dst = BlockId(block);
+    return op;
+  }
+  SimOptions options_;
+  std::string died_;
+};
+
+TEST_F(SimulatedWindow, IsAllThatItsLayersRead) {
+  ComputeTwelve();
+  EXPECT_EQ(died_, "");
+}
+
+TEST_F(SimulatedWindow, FindsABlockThatWasGivenAwayTooEarly) {
+  ComputeTwelve();
+  // Position 12 sees position 8, whose block it overwrites.
+  StepPlan plan = DecodePlan();
+  plan.block_ops = {InWindow(0)};
+  BlockOp full = InWindow(3);
+  full.kv_group = 0;
+  plan.block_ops.push_back(full);
+  EXPECT_FALSE(engine_->Execute(plan).ok());
+  EXPECT_THAT(died_, HasSubstr("in block 0 of layers with a window"));
+}
+
+TEST_F(SimulatedWindow, IsInTheFacts) {
+  const v1::DescribeResponse facts = engine_->Facts();
+  ASSERT_EQ(facts.kv_groups_size(), 2);
+  EXPECT_EQ(facts.kv_groups(0).window(), 0u);
+  EXPECT_EQ(facts.kv_groups(1).window(), 5u);
+  EXPECT_THAT(engine_->Warmup()->blocks(), ElementsAre(8, 2));
 }
 
 TEST_F(SimEngineTest, AFinishedSlotReportsNothing) {

@@ -77,7 +77,7 @@ TEST_F(CudaEngineTest, FormsAGroupThroughNcclAndComputes) {
     EXPECT_EQ(nccl_.joined, epoch);
     const auto report = engine->Warmup();
     ASSERT_TRUE(report.ok()) << report.status();
-    ASSERT_TRUE(engine->Commit({report->blocks(), 0}).ok());
+    ASSERT_TRUE(engine->Commit({report->blocks(0), 0}).ok());
     StepPlan plan;
     SequenceStart start;
     start.slot = SlotId(0);

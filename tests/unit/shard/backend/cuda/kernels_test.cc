@@ -153,7 +153,7 @@ TEST_P(KernelTest, RopeRotatesAndWritesTheRowsOfTheCache) {
     for (std::uint32_t d = 0; d < dim; ++d) {
       EXPECT_EQ(keys[7 * dim + d], qkv[3 * dim + d]);
       EXPECT_EQ(values[2 * dim + d], qkv[width + 4 * dim + d]);
-      EXPECT_EQ(keys[0 * dim + d], 0.0) << "a row that nobody named was written";
+      EXPECT_EQ(keys[0 * dim + d], 0.0) << "a row that no segment names was written";
     }
   }
 }

@@ -1,0 +1,48 @@
+// The checker's model of the KV blocks of one replica group: KV group 0, and the group with a
+// window if there is one. See kv_model.h. GroupModel tells it of each change of a sequence.
+#pragma once
+
+#include <cstdint>
+
+#include "common/plan/group.h"
+#include "common/plan/step_plan.h"
+#include "scheduler/config.h"
+#include "scheduler/output.h"
+#include "sim/checker/findings.h"
+#include "sim/checker/kv_model.h"
+
+namespace penstock::sim {
+
+class GroupKv {
+ public:
+  GroupKv(const scheduler::Config& config, const GroupCapacity& capacity);
+
+  void Apply(const BlockOp& op, KvTable& table, Findings& findings);
+  void Write(const KvTable& table, std::uint32_t position, Findings& findings);
+  // This plan and all later ones of the sequence begin at or after the position. Plans run in
+  // order, so other sequences may write blocks before the window in this plan.
+  void MoveTo(KvTable& table, std::uint64_t position);
+  void CheckPrefix(const KvTable& table, Findings& findings) const;
+  void NeedPositions(const KvTable& table, std::uint64_t positions, Findings& findings) const;
+  // Checks that the sequence holds no more of the window group than its window needs.
+  void CheckBound(const KvTable& table, Findings& findings) const;
+  void CheckStep(const scheduler::StepInfo& info, Findings& findings) const;
+
+  void Invalidate(const KvTable& table);
+  void Retire(const KvTable& table);
+  void Reclaim(const KvTable& table);
+
+  const KvModel& full() const { return full_; }
+  const KvModel& window() const { return window_; }
+  std::size_t Held(const KvTable& table) const { return table.blocks.size() + window_.Held(table); }
+  // The most blocks of the window group that a sequence of so many tokens holds at once: those of
+  // its window and of what its plans in flight write.
+  std::uint64_t WindowBlocksFor(std::uint64_t tokens) const;
+
+ private:
+  KvModel full_;
+  KvModel window_;
+  std::uint64_t most_window_blocks_ = 0;
+};
+
+}  // namespace penstock::sim
