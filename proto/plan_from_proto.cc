@@ -17,6 +17,10 @@ absl::StatusOr<BlockOp::Kind> FromProto(v1::BlockOpKind kind) {
       return BlockOp::Kind::kAppend;
     case v1::BLOCK_OP_KIND_COPY:
       return BlockOp::Kind::kCopy;
+    case v1::BLOCK_OP_KIND_SAVE_STATE:
+      return BlockOp::Kind::kSaveState;
+    case v1::BLOCK_OP_KIND_RESTORE_STATE:
+      return BlockOp::Kind::kRestoreState;
     default:
       return UnknownEnum("block_ops.kind", kind);
   }

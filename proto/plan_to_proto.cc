@@ -10,6 +10,10 @@ v1::BlockOpKind ToProto(BlockOp::Kind kind) {
       return v1::BLOCK_OP_KIND_APPEND;
     case BlockOp::Kind::kCopy:
       return v1::BLOCK_OP_KIND_COPY;
+    case BlockOp::Kind::kSaveState:
+      return v1::BLOCK_OP_KIND_SAVE_STATE;
+    case BlockOp::Kind::kRestoreState:
+      return v1::BLOCK_OP_KIND_RESTORE_STATE;
   }
   return v1::BLOCK_OP_KIND_UNSPECIFIED;
 }

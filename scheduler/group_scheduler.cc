@@ -115,24 +115,47 @@ void GroupScheduler::AddDecode(Sequence& sequence, Time now, Outputs& out) {
 void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
   if (sequence.retiring || sequence.PromptLeft() == 0) return;
   const bool may_split = sequence.PromptLength() > budget_.prefill_tokens;
-  const PrefillDemand demand{sequence.slot, sequence.prompt_planned, sequence.PromptLeft(),
-                             sequence.WantsPromptLogprobs(), may_split};
+  const PrefillDemand demand{.slot = sequence.slot,
+                             .first = sequence.prompt_planned,
+                             .remaining = sequence.PromptLeft(),
+                             .prompt_logprobs = sequence.WantsPromptLogprobs(),
+                             .may_split = may_split,
+                             .most = sequence.NextCut() - sequence.prompt_planned};
   const PrefillFit fit = draft_.composer().AddPrefill(demand);
   if (fit.count == 0) return;
   if (!sequence.started) draft_.Start(sequence, out);
+  draft_.RestoreState(sequence, table_.cache());
   Grow(sequence, std::uint64_t{sequence.prompt_planned} + fit.count);
   sequence.prompt_planned += fit.count;
   draft_.CopyTail(sequence, table_.cache());
   sharing_.Enter(sequence, draft_.step());
+  SaveState(sequence);
   sharing_.Pin(sequence, draft_.step());
   const bool samples = sequence.Candidates() == 0;
   draft_.Refer(sequence, sequence.PromptLeft() == 0 && samples ? 1 : 0);
-  if (sequence.PromptLeft() == 0 || std::exchange(sequence.chunked, true)) return;
+  const bool for_snapshot = fit.short_of == Budget::kNone;
+  if (sequence.PromptLeft() == 0 || for_snapshot || std::exchange(sequence.chunked, true)) return;
   Decision& decision = Decide(id_, sequence, DecisionKind::kChunked, now, out);
   decision.short_of = fit.short_of;
   decision.needed = demand.remaining;
   decision.available = fit.count;
   decision.step = draft_.step();
+}
+
+// At its last full block, and where it parts from cached blocks that go further than its match.
+void GroupScheduler::SetCuts(Sequence& sequence, const PrefixMatch& match) const {
+  if (!table_.cache().recurrent()) return;
+  const std::uint32_t last = (sequence.PromptLength() - 1) / capacity_.block_size;
+  const auto cut = [&](std::uint32_t blocks) {
+    return blocks > match.blocks ? blocks * capacity_.block_size : 0;
+  };
+  sequence.cuts = {cut(match.found), cut(last)};
+}
+
+void GroupScheduler::SaveState(const Sequence& sequence) {
+  if (!std::ranges::binary_search(sequence.cuts, sequence.prompt_planned)) return;
+  const auto node = sharing_.NodeAt(sequence, sequence.prompt_planned);
+  if (node) draft_.SaveState(sequence, *node, table_.cache());
 }
 
 void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
@@ -148,6 +171,7 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   Sequence& sequence = table_.Add(std::move(work), id, reservation, match);
   sequence.prefix_root = std::move(root);
   sequence.most_positions = most_positions;
+  SetCuts(sequence, match);
   if (table_.cache().sharing()) prefix_use_.looked_up_tokens += sequence.PromptLength();
   prefix_use_.hit_tokens += sequence.cached_length;
   Decision& decision = Decide(id_, sequence, DecisionKind::kAdmitted, now, out);

@@ -92,6 +92,10 @@ class GroupScheduler {
   void Grow(Sequence& sequence, std::uint64_t positions);
   void AddDecode(Sequence& sequence, Time now, Outputs& out);
   void AddChunk(Sequence& sequence, Time now, Outputs& out);
+  // Chooses where the prompt of a recurrent model is cut.
+  void SetCuts(Sequence& sequence, const PrefixMatch& match) const;
+  // Saves a snapshot if the plan computes the prompt up to a cut.
+  void SaveState(const Sequence& sequence);
   StepInfo DescribeStep(std::uint32_t waiting, Duration predicted);
   // Sequences that the result leaves at the original length begin again (TextRegime).
   void Recompute(std::span<const InFlightReference> references, Time now, Outputs& out);

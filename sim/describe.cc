@@ -45,8 +45,9 @@ class Text {
     text_ << "group " << up.group.value() << " is up, epoch " << up.epoch.value() << ": "
           << up.capacity.blocks << " blocks of " << up.capacity.block_size << ", "
           << up.capacity.window_blocks << " of a window of " << up.capacity.window << ", "
-          << up.capacity.cells << " cells, " << up.capacity.slots << " slots, sequences up to "
-          << up.capacity.max_sequence_length << ", steps up to " << up.capacity.max_step_tokens;
+          << up.capacity.cells << " cells, " << up.capacity.snapshots << " snapshots, "
+          << up.capacity.slots << " slots, sequences up to " << up.capacity.max_sequence_length
+          << ", steps up to " << up.capacity.max_step_tokens;
   }
   void operator()(const GroupLost& lost) {
     text_ << "group " << lost.group.value() << " is lost, epoch " << lost.epoch.value() << ": "
@@ -86,6 +87,12 @@ class Text {
     }
     for (const BlockOp& op : out.plan.block_ops) {
       if (op.kind == BlockOp::Kind::kCopy) text_ << " copy " << op.src.value() << " to";
+      if (IsOfState(op.kind)) {
+        const bool save = op.kind == BlockOp::Kind::kSaveState;
+        text_ << (save ? " save " : " restore ") << op.slot.value() << ": snapshot "
+              << (save ? op.dst : op.src).value() << ';';
+        continue;
+      }
       text_ << " block " << op.dst.value() << " -> " << op.slot.value() << ';';
     }
     for (const Segment& s : out.plan.segments) {

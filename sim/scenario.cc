@@ -60,6 +60,16 @@ void DrawLengthRule(Random& random, Scenario& scenario) {
   }
 }
 
+// Recurrent models in a quarter of the scenarios, with few snapshots.
+void DrawSnapshots(Random& random, Scenario& scenario) {
+  if (!random.OneIn(4)) return;
+  for (GroupCapacity& group : scenario.groups) {
+    if (group.cells > 0) continue;
+    group.shares_blocks = true;
+    group.snapshots = random.OneIn(4) ? 1 : random.Between(1, 8);
+  }
+}
+
 class Draw {
  public:
   explicit Draw(std::uint64_t seed) : random_(seed), crowded_(random_.OneIn(3)) {
@@ -82,6 +92,7 @@ class Draw {
     DrawContrastive(random_, scenario_);
     DrawWindows(random_, scenario_);
     DrawLengthRule(random_, scenario_);
+    DrawSnapshots(random_, scenario_);
     return std::move(scenario_);
   }
 

@@ -13,7 +13,7 @@ bool Contains(const std::vector<TokenId>& tokens, TokenId token) {
 }  // namespace
 
 SimGroup::SimGroup(const GroupCapacity& capacity, SimGroupOptions options)
-    : capacity_(capacity), options_(std::move(options)) {
+    : capacity_(capacity), options_(std::move(options)), snapshots_(capacity.snapshots, 0) {
   if (!options_.contents) return;
   cells_.resize(std::size_t{capacity.blocks} * capacity.block_size);
   window_cells_.resize(std::size_t{capacity.window_blocks} * capacity.block_size);
@@ -35,6 +35,7 @@ SimGroup::Done SimGroup::Execute(const StepPlan& plan, Time sent) {
   ApplyEnds(plan);
   ApplyStarts(plan);
   ApplyBlockOps(plan);
+  RestoreStates(plan);
   cell_use_ = {};
   if (capacity_.cells > 0) ApplyRows(plan);
 
@@ -59,6 +60,7 @@ SimGroup::Done SimGroup::Execute(const StepPlan& plan, Time sent) {
     done.result.sequences.push_back(prompt ? RunPrompt(*segment, *slot)
                                            : RunDecode(*segment, *slot));
   }
+  SaveStates(plan);
   for (const auto& [id, slot] : slots_) {
     if (slot.width > 0) cell_use_.filled += Written(slot);
   }
@@ -105,6 +107,7 @@ void SimGroup::ApplyStarts(const StepPlan& plan) {
 
 void SimGroup::ApplyBlockOps(const StepPlan& plan) {
   for (const BlockOp& op : plan.block_ops) {
+    if (IsOfState(op.kind)) continue;
     const bool window = op.kv_group == 1 && capacity_.window > 0;
     if (op.kv_group > 0 && !window) Complain("the KV group exists");
     const std::uint32_t blocks = window ? capacity_.window_blocks : capacity_.blocks;
@@ -137,6 +140,42 @@ void SimGroup::ApplyAppend(const BlockOp& op, Slot& slot) {
     Complain("entries without a block come first");
   }
   table.push_back(op.dst);
+}
+
+void SimGroup::RestoreStates(const StepPlan& plan) {
+  std::set<SlotId> restored;
+  for (const BlockOp& op : plan.block_ops) {
+    if (op.kind != BlockOp::Kind::kRestoreState) continue;
+    const auto slot = slots_.find(op.slot);
+    if (slot == slots_.end() || op.src.value() >= snapshots_.size()) {
+      Complain("a started slot restores one of the snapshots");
+    } else if (snapshots_[op.src.value()] != slot->second.written) {
+      Complain("slot " + std::to_string(op.slot.value()) + " continues from snapshot " +
+               std::to_string(op.src.value()) + " of another text");
+    }
+    restored.insert(op.slot);
+  }
+  if (capacity_.snapshots == 0) return;
+  for (const SequenceStart& start : plan.starts) {
+    if ((start.cached_length > 0) != restored.contains(start.slot)) {
+      Complain("a start restores a snapshot if its prompt begins with cached blocks");
+    }
+  }
+}
+
+void SimGroup::SaveStates(const StepPlan& plan) {
+  for (const BlockOp& op : plan.block_ops) {
+    if (op.kind != BlockOp::Kind::kSaveState) continue;
+    const auto slot = slots_.find(op.slot);
+    const bool computed = std::ranges::any_of(plan.segments, [&op](const Segment& segment) {
+      return segment.slot == op.slot && segment.kind == Segment::Kind::kPrompt;
+    });
+    if (slot == slots_.end() || !computed || op.dst.value() >= snapshots_.size()) {
+      Complain("a slot whose prompt is computed is saved to one of the snapshots");
+    } else {
+      snapshots_[op.dst.value()] = slot->second.written;
+    }
+  }
 }
 
 // The number of positions with K and V.
@@ -339,7 +378,8 @@ SequenceResult SimGroup::RunPrompt(const Segment& segment, Slot& slot) {
   }
   result.committed_length = slot.computed;
   const bool contrastive = slot.start.sampling.Candidates() > 0;  // finds candidates, no token
-  if (!contrastive && !MaskIsLate(slot)) Sample(slot, slot.computed - 1, result);
+  if (contrastive) slot.kept_logits = Read(slot, slot.computed - 1);
+  if (!contrastive && !MaskIsLate(slot, slot.computed - 1)) Sample(slot, slot.computed - 1, result);
   return result;
 }
 
@@ -349,9 +389,10 @@ SequenceResult SimGroup::RunCandidates(const Segment& segment, Slot& slot, Seque
   if (slot.computed < slot.start.prompt_length) Complain("a decode follows the prompt");
   const std::uint32_t position = slot.start.prompt_length + slot.generated;
   result.committed_length = position;
-  if (MaskIsLate(slot)) return result;  // there were no candidates
+  if (MaskIsLate(slot, position - 1)) return result;  // there were no candidates
   Sample(slot, position - 1, result);
   Write(slot, position, slot.newest);
+  slot.kept_logits = Read(slot, position);  // of the next candidates
   result.committed_length = position + 1;
   return result;
 }
@@ -365,7 +406,7 @@ SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
   if (slot.selection_pending) {
     const std::uint32_t written = slot.start.prompt_length + slot.generated;
     result.committed_length = written;
-    if (!MaskIsLate(slot)) Sample(slot, written - 1, result);
+    if (!MaskIsLate(slot, written - 1)) Sample(slot, written - 1, result);
     return result;
   }
   if (slot.generated == 0) {
@@ -378,8 +419,9 @@ SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
   }
   const std::uint32_t first = slot.start.prompt_length + slot.generated - 1;
   for (; rows > 0 && !slot.finished && !slot.selection_pending; --rows) {
-    Write(slot, slot.start.prompt_length + slot.generated - 1, slot.newest);
-    if (!MaskIsLate(slot)) Sample(slot, slot.start.prompt_length + slot.generated - 1, result);
+    const std::uint32_t position = slot.start.prompt_length + slot.generated - 1;
+    Write(slot, position, slot.newest);
+    if (!MaskIsLate(slot, position)) Sample(slot, position, result);
   }
   result.committed_length = Written(slot);
   if (options_.variable_rows) {
@@ -389,15 +431,18 @@ SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
   return result;
 }
 
-bool SimGroup::MaskIsLate(Slot& slot) const {
+// The shard keeps the logits of the row, so the window may move on before the token is selected.
+bool SimGroup::MaskIsLate(Slot& slot, std::uint32_t position) {
   slot.selection_pending = !slot.start.grammar.empty() && Mix(slot.written, step_.value()) % 3 == 0;
+  if (slot.selection_pending && !slot.kept_logits) slot.kept_logits = Read(slot, position);
   return slot.selection_pending;
 }
 
 void SimGroup::Sample(Slot& slot, std::uint32_t position, SequenceResult& result) {
   const bool may_end = !slot.start.ignore_eos && slot.generated >= slot.start.min_new_tokens;
   SampledToken token;
-  token.token = options_.tokens.After(Read(slot, position), may_end);
+  const std::optional<History> kept = std::exchange(slot.kept_logits, std::nullopt);
+  token.token = options_.tokens.After(kept ? *kept : Read(slot, position), may_end);
   if (slot.start.logprobs.kind != LogprobRequest::Kind::kNone) {
     token.logprob = -static_cast<float>(Mix(slot.written, 4) % 64) / 8;
     token.alternatives = {{token.token + 1, token.logprob - 1}};

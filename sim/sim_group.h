@@ -8,6 +8,9 @@
 // Within a step, all prompt rows are written before any row is read, as a shard does layer by
 // layer. So a step may read a prefix that the same plan computes.
 //
+// Recurrent models: the state of a sequence is the history of its tokens. A sequence that continues
+// from a snapshot of another history is a violation.
+//
 // Padded KV layout: a sequence that joins a sub-batch copies its positions from its blocks to its
 // row. It loses the row in the first plan that does not list it.
 //
@@ -74,7 +77,8 @@ class SimGroup {
     std::uint32_t computed = 0;  // prompt positions, those found in the cache too
     std::uint32_t generated = 0;
     bool finished = false;
-    bool selection_pending = false;  // its newest row is computed, its token is not sampled yet
+    bool selection_pending = false;      // its newest row is computed, its token is not sampled yet
+    std::optional<History> kept_logits;  // of that row, or of candidates
     std::vector<BlockId> table;
     std::vector<BlockId> window_table;
     std::vector<History> histories;   // of each position; kept for the window group only
@@ -92,6 +96,8 @@ class SimGroup {
   void ApplyBlockOps(const StepPlan& plan);
   void ApplyAppend(const BlockOp& op, Slot& slot);
   void ApplyCopy(const BlockOp& op);
+  void RestoreStates(const StepPlan& plan);
+  void SaveStates(const StepPlan& plan);
   void ApplyRows(const StepPlan& plan);
   void ApplyRow(SlotId id, std::uint32_t width);
   void CheckRowsOfSegments(const StepPlan& plan);
@@ -110,7 +116,7 @@ class SimGroup {
   SequenceResult RunDecode(const Segment& segment, Slot& slot);
   SequenceResult RunCandidates(const Segment& segment, Slot& slot, SequenceResult result);
   // Whether a grammar mask is late. It is a function of the sequence and the step.
-  bool MaskIsLate(Slot& slot) const;
+  bool MaskIsLate(Slot& slot, std::uint32_t position);
   // Samples the token after `position`.
   void Sample(Slot& slot, std::uint32_t position, SequenceResult& result);
   ShardFinish FinishOf(const Slot& slot, TokenId token) const;
@@ -123,6 +129,7 @@ class SimGroup {
   Time busy_until_{};
   std::map<SlotId, Slot> slots_;
   std::vector<History> cells_;         // [blocks][block_size]; 0 = never written
+  std::vector<History> snapshots_;     // 0 = never saved
   std::vector<History> window_cells_;  // of the window group
   CellUse cell_use_;                   // of the present step
   std::vector<std::string> violations_;

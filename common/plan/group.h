@@ -37,6 +37,9 @@ struct GroupCapacity {
   std::uint32_t cells = 0;
   LengthRule length_rule = LengthRule::kNone;
   std::uint32_t original_length = 0;  // tokens, with a length rule
+  // Snapshots of recurrent states, the minimum over the ranks. If above 0, the model has recurrent
+  // layers, and a sequence that begins with cached blocks needs the snapshot at their end.
+  std::uint32_t snapshots = 0;
   friend bool operator==(const GroupCapacity&, const GroupCapacity&) = default;
 };
 

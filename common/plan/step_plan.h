@@ -30,11 +30,17 @@ namespace penstock {
 // window of every row that the sequence computes.
 inline constexpr BlockId kNoBlock{UINT32_MAX};
 
-// A change to KV blocks or to the block table of a slot. Fields that a kind does not use are zero.
+// A change to KV blocks, to the block table of a slot or to its recurrent state. Fields that a kind
+// does not use are zero.
+//
+// Snapshots are copies of the state of a recurrent model, numbered from 0 (GroupCapacity). All
+// kRestoreState of a plan come before its segments, and all kSaveState after them.
 struct BlockOp {
   enum class Kind : std::uint8_t {
     kAppend,  // block `dst`, or kNoBlock, becomes the next entry of the slot's table for kv_group
     kCopy,    // the device copies block src to dst, both of kv_group (copy on write)
+    kSaveState,     // snapshot `dst` becomes the state of the slot after its prompt segment
+    kRestoreState,  // the slot, which this plan starts, continues from snapshot `src`
   };
   Kind kind = Kind::kAppend;
   std::uint32_t kv_group = 0;
@@ -44,13 +50,18 @@ struct BlockOp {
   friend bool operator==(const BlockOp&, const BlockOp&) = default;
 };
 
+// Whether the operation concerns the state of a slot, not its blocks.
+constexpr bool IsOfState(BlockOp::Kind kind) {
+  return kind == BlockOp::Kind::kSaveState || kind == BlockOp::Kind::kRestoreState;
+}
+
 // Starts a sequence on a slot that was never used, or that this plan or an earlier one ended.
 struct SequenceStart {
   SlotId slot;
   SequenceId sequence;
   std::vector<TokenId> prompt;
   std::uint32_t prompt_length = 0;  // == prompt.size()
-  std::uint32_t cached_length = 0;  // < prompt_length
+  std::uint32_t cached_length = 0;  // < prompt_length; of a recurrent model that of its snapshot
   // Index of the first sampled token in the output of the request. Above 0 after a preemption.
   std::uint32_t sample_index_base = 0;
   SamplingParams sampling;
@@ -127,7 +138,7 @@ struct StepPlan {
     groups.clear();
   }
 
-  // A shard applies ends, starts, block_ops and segments, in this order.
+  // A shard applies ends, starts, block_ops and segments, in this order, then kSaveState.
   friend bool operator==(const StepPlan&, const StepPlan&) = default;
 };
 

@@ -15,6 +15,8 @@ namespace {
 constexpr auto kMostLifePause = std::chrono::milliseconds(1'000);
 constexpr auto kCloseGrace = std::chrono::milliseconds(500);
 constexpr std::uint32_t kCpuStepTokens = 512;
+// Each running sequence may have made two, and as many prefixes wait for a next turn.
+constexpr std::uint32_t kSnapshotsPerSlot = 4;
 constexpr std::uint32_t kCudaStepTokens = 2048;
 
 std::string RankName(std::uint32_t rank) { return "shard " + std::to_string(rank); }
@@ -43,9 +45,9 @@ absl::Status CheckKvGroups(const ShardFacts& facts) {
 
 absl::Status CheckBlockCounts(const std::vector<ShardWarmup>& warmups, std::size_t groups) {
   for (std::size_t rank = 0; rank < warmups.size(); ++rank) {
-    if (warmups[rank].blocks.size() == groups) continue;
+    if (warmups[rank].pool.blocks.size() == groups) continue;
     return BadValue(RankName(static_cast<std::uint32_t>(rank)) + ".blocks",
-                    std::to_string(warmups[rank].blocks.size()) + " numbers",
+                    std::to_string(warmups[rank].pool.blocks.size()) + " numbers",
                     "one for each of " + std::to_string(groups) + " KV groups");
   }
   return absl::OkStatus();
@@ -158,6 +160,7 @@ absl::Status GroupLink::ConfigureAll(ShardClient::Deadline deadline) {
   limits.set_max_sequence_length(capacity.max_sequence_length);
   limits.set_max_candidates(capacity.max_candidates);
   limits.set_max_decode_rows(std::min(options_.max_decode_rows, capacity.max_step_tokens));
+  if (options_.snapshots) limits.set_max_snapshots(kSnapshotsPerSlot * capacity.slots);
   limits.set_late_masks(true);  // the core handles them
   limits.set_window_tables(capacity.window > 0);
   return OnAllRanks([&](ShardClient& shard) { return shard.Configure(request, deadline); });
@@ -172,19 +175,23 @@ absl::Status GroupLink::WarmupAndCommit(ShardClient::Deadline deadline) {
   formed_.calibration = warmups.front().calibration;
   const std::size_t groups = formed_.facts.kv_groups.size();
   PENSTOCK_RETURN_IF_ERROR(CheckBlockCounts(warmups, groups));
-  std::vector<std::uint32_t> blocks = warmups.front().blocks;
-  std::uint32_t cells = warmups.front().cells;
+  ShardPool pool = warmups.front().pool;
   for (const ShardWarmup& warmup : warmups) {
-    for (std::size_t i = 0; i < groups; ++i) blocks[i] = std::min(blocks[i], warmup.blocks[i]);
-    cells = std::min(cells, warmup.cells);
+    for (std::size_t i = 0; i < groups; ++i) {
+      pool.blocks[i] = std::min(pool.blocks[i], warmup.pool.blocks[i]);
+    }
+    pool.cells = std::min(pool.cells, warmup.pool.cells);
+    pool.snapshots = std::min(pool.snapshots, warmup.pool.snapshots);
   }
-  formed_.capacity.blocks = blocks.front();
-  if (formed_.capacity.window > 0) formed_.capacity.window_blocks = blocks.back();
-  formed_.capacity.cells = cells;
+  GroupCapacity& capacity = formed_.capacity;
+  capacity.blocks = pool.blocks.front();
+  if (capacity.window > 0) capacity.window_blocks = pool.blocks.back();
+  capacity.cells = pool.cells;
+  capacity.snapshots = pool.snapshots;
+  if (pool.snapshots > 0) capacity.shares_blocks = true;
   std::vector<std::uint64_t> bytes(ranks_.size(), 0);
   PENSTOCK_RETURN_IF_ERROR(OnAllRanks([&](ShardClient& shard) -> absl::Status {
-    PENSTOCK_ASSIGN_OR_RETURN(bytes[shard.rank()],
-                              shard.Commit(options_.epoch, blocks, cells, deadline));
+    PENSTOCK_ASSIGN_OR_RETURN(bytes[shard.rank()], shard.Commit(options_.epoch, pool, deadline));
     return absl::OkStatus();
   }));
   formed_.cache_bytes = std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});

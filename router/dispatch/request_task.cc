@@ -229,8 +229,8 @@ void RequestTask::Take(const scheduler::Event& event) {
   if (const auto* started = std::get_if<scheduler::Started>(&event.what)) {
     OnStarted(*started);
   } else if (const auto* logprobs = std::get_if<scheduler::PromptLogprobs>(&event.what)) {
-    auto described = DescribePrompt(*services_.tokenizer, prompt_, logprobs->logprobs,
-                                    request_.decode_alone);
+    auto described =
+        DescribePrompt(*services_.tokenizer, prompt_, logprobs->logprobs, request_.decode_alone);
     if (!described.ok()) return EndBroken(described.status());
     AddStart(*std::move(described));
   } else if (const auto* tokens = std::get_if<scheduler::Tokens>(&event.what)) {

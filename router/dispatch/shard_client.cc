@@ -202,8 +202,9 @@ absl::StatusOr<ShardWarmup> ShardClient::Warmup(Epoch epoch, Deadline deadline) 
   const grpc::Status status = connection_->stub->Warmup(&context, request, &response);
   if (!status.ok()) return WithRank(FromGrpc(status), "Warmup");
   ShardWarmup warmup;
-  warmup.blocks.assign(response.blocks().begin(), response.blocks().end());
-  warmup.cells = response.cells();
+  warmup.pool.blocks.assign(response.blocks().begin(), response.blocks().end());
+  warmup.pool.cells = response.cells();
+  warmup.pool.snapshots = response.snapshots();
   for (const v1::StepTime& time : response.step_times()) {
     warmup.calibration.samples.push_back({time.prefill_tokens(), time.decode_rows(),
                                           time.context_tokens(), Duration(time.nanoseconds())});
@@ -211,16 +212,16 @@ absl::StatusOr<ShardWarmup> ShardClient::Warmup(Epoch epoch, Deadline deadline) 
   return warmup;
 }
 
-absl::StatusOr<std::uint64_t> ShardClient::Commit(Epoch epoch,
-                                                  const std::vector<std::uint32_t>& blocks,
-                                                  std::uint32_t cells, Deadline deadline) {
+absl::StatusOr<std::uint64_t> ShardClient::Commit(Epoch epoch, const ShardPool& pool,
+                                                  Deadline deadline) {
   grpc::ClientContext context;
   const std::stop_callback on_stop(stop_, [&context] { context.TryCancel(); });
   context.set_deadline(deadline);
   v1::CommitRequest request;
   request.set_epoch(epoch.value());
-  request.mutable_blocks()->Add(blocks.begin(), blocks.end());
-  request.set_cells(cells);
+  request.mutable_blocks()->Add(pool.blocks.begin(), pool.blocks.end());
+  request.set_cells(pool.cells);
+  request.set_snapshots(pool.snapshots);
   v1::CommitResponse response;
   PENSTOCK_RETURN_IF_ERROR(
       WithRank(FromGrpc(connection_->stub->Commit(&context, request, &response)), "Commit"));

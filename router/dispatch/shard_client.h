@@ -59,9 +59,15 @@ struct ShardFacts {
   }
 };
 
-struct ShardWarmup {
+// How much of each kind a rank has room for, or must allocate.
+struct ShardPool {
   std::vector<std::uint32_t> blocks;  // of each KV group
   std::uint32_t cells = 0;            // padded KV layout only
+  std::uint32_t snapshots = 0;        // recurrent models only
+};
+
+struct ShardWarmup {
+  ShardPool pool;
   Calibration calibration;
 };
 
@@ -100,8 +106,7 @@ class ShardClient {
   absl::Status Configure(v1::ConfigureRequest request, Deadline deadline);
   absl::StatusOr<ShardWarmup> Warmup(Epoch epoch, Deadline deadline);
   // The last call of formation. Connects the channel of Execute. Returns the bytes of the cache.
-  absl::StatusOr<std::uint64_t> Commit(Epoch epoch, const std::vector<std::uint32_t>& blocks,
-                                       std::uint32_t cells, Deadline deadline);
+  absl::StatusOr<std::uint64_t> Commit(Epoch epoch, const ShardPool& pool, Deadline deadline);
 
   // Creates the stream, and starts it. These are two calls so that the streams of all ranks exist
   // before the first can fail. The listener must live until OnStreamEnd or the end of this object.

@@ -59,6 +59,7 @@ GroupLinkOptions LinkSettings(const options::Values& values) {
   link.max_sequence_length = CountOrZero(values, "max-total-tokens");
   if (values.GetBool("contrastive-search")) link.max_candidates = Count(values, "max-candidates");
   link.max_decode_rows = 1 + CountOrZero(values, "speculate");
+  link.snapshots = values.GetBool("prefix-caching");
   return link;
 }
 

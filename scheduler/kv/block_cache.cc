@@ -1,6 +1,7 @@
 #include "scheduler/kv/block_cache.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/check.h"
 
@@ -15,13 +16,14 @@ std::uint32_t Coverage(WindowGroup window, std::uint32_t block_size) {
 }  // namespace
 
 BlockCache::BlockCache(std::uint32_t blocks, std::uint32_t block_size, bool sharing, PinLimits pins,
-                       WindowGroup window)
+                       WindowGroup window, std::uint32_t snapshots)
     : sharing_(sharing),
       pool_(blocks),
       index_(sharing ? blocks : 0, block_size),
       window_tokens_(window.window),
       window_(window.blocks, sharing && window.window > 0 ? blocks : 0,
               Coverage(window, block_size)),
+      snapshots_(sharing ? snapshots : 0, sharing && snapshots > 0 ? blocks : 0, 1),
       pins_(index_, window.window > 0 ? &window_ : nullptr, blocks, sharing ? pins : PinLimits{}) {}
 
 BlockId BlockCache::Draw() {
@@ -48,8 +50,9 @@ PrefixMatch BlockCache::Match(std::string_view tenant, std::span<const TokenId> 
                               StepId reader) const {
   if (!sharing_) return {};
   PrefixMatch match = index_.Lookup(tenant, tokens, reader);
-  if (window_tokens_ > 0) Shorten(match, reader);
-  if (match.planned > 0 || pins_.size() == 0) return match;
+  match.found = match.blocks + match.planned;
+  if (window_tokens_ > 0 || recurrent()) Shorten(match, reader);
+  if (match.planned > 0 || pins_.size() == 0 || recurrent()) return match;
   const auto rest = tokens.subspan(std::size_t{match.blocks} * block_size());
   const auto tail = pins_.TailAfter(tenant, match.last, rest, reader);
   if (tail && (window_tokens_ == 0 || window_.CanRead(tail->block, reader))) {
@@ -59,19 +62,51 @@ PrefixMatch BlockCache::Match(std::string_view tenant, std::span<const TokenId> 
   return match;
 }
 
-// To the nodes after which the blocks of a window are present, now and when all steps have run.
+// A sequence can begin only where the blocks of its window and the snapshot are present.
+std::uint32_t BlockCache::LongestMatch(std::span<const BlockId> path, StepId reader) const {
+  for (std::size_t length = path.size() + 1; path.size() < length;) {
+    length = path.size();
+    if (window_tokens_ > 0) path = path.first(window_.LongestMatch(path, reader));
+    if (recurrent()) path = path.first(snapshots_.LongestMatch(path, reader));
+  }
+  return static_cast<std::uint32_t>(path.size());
+}
+
+// To where a sequence can begin, now and when all steps have run.
 void BlockCache::Shorten(PrefixMatch& match, StepId reader) const {
   if (!match.last_any) return;
   path_.clear();
   index_.AppendPath(*match.last_any, path_);
   const std::uint32_t locked = match.blocks - match.unlocked;
-  const auto readable = std::span(path_).first(match.blocks);
-  match.blocks = window_.LongestMatch(readable, reader);
+  const bool all_held = recurrent() && snapshots_.available() == 0;
+  const auto readable = std::span(path_).first(all_held ? 0 : match.blocks);
+  match.blocks = LongestMatch(readable, reader);
   match.unlocked = match.blocks - std::min(match.blocks, locked);
-  const std::uint32_t any = window_.LongestMatch(path_, StepId(UINT64_MAX));
+  const std::uint32_t any = LongestMatch(path_, StepId(UINT64_MAX));
   match.planned = any - match.blocks;
   match.last = match.blocks > 0 ? std::optional(path_[match.blocks - 1]) : std::nullopt;
   match.last_any = any > 0 ? std::optional(path_[any - 1]) : std::nullopt;
+}
+
+std::optional<BlockId> BlockCache::HoldSnapshot(const PrefixMatch& match) {
+  if (!recurrent() || !match.last) return std::nullopt;
+  PENSTOCK_CHECK(snapshots_.Claim(1), "a match ends at a snapshot that can be held");
+  return snapshots_.Hold(*match.last);
+}
+
+void BlockCache::ReleaseSnapshot(std::optional<BlockId>& snapshot) {
+  if (!snapshot) return;
+  snapshots_.Release(*std::exchange(snapshot, std::nullopt));
+  snapshots_.Unclaim(1);
+}
+
+std::optional<BlockId> BlockCache::AddSnapshot(BlockId node, StepId step, SequenceId writer) {
+  if (snapshots_.CanRead(node, StepId(UINT64_MAX)) || !snapshots_.Claim(1)) return std::nullopt;
+  std::optional<BlockId> snapshot = snapshots_.Draw();
+  const BlockId added = *snapshot;
+  snapshots_.Attach(node, added, step, writer);
+  ReleaseSnapshot(snapshot);
+  return added;
 }
 
 bool BlockCache::BeginTail(const PrefixMatch& match) {
@@ -122,6 +157,9 @@ void BlockCache::Invalidate(std::optional<BlockId> block, SequenceId failed) {
       window_.Detach(node);  // a pinned tail
     }
   }
+  path_.clear();
+  snapshots_.AppendNodesOf(failed, path_);
+  for (const BlockId node : path_) snapshots_.Detach(node);
   pins_.DropInvalid(failed, dropped_);
   FreeDropped();
 }
@@ -144,6 +182,7 @@ void BlockCache::ForgetAll() {
 
 void BlockCache::Free(BlockId block) {
   window_.Detach(block);
+  snapshots_.Detach(block);
   pool_.Evict(block);
 }
 
@@ -155,7 +194,10 @@ void BlockCache::FreeDropped() {
 void BlockCache::Reclaim(BlockId block) {
   const bool indexed = sharing_ && index_.Contains(block) && index_.Unlock(block);
   const bool kept = indexed || pins_.Owns(block);
-  if (sharing_ && !kept) window_.Detach(block);
+  if (sharing_ && !kept) {
+    window_.Detach(block);
+    snapshots_.Detach(block);
+  }
   pool_.Reclaim(block, kept);
 }
 

@@ -13,7 +13,8 @@
 // Without sharing nothing enters the index, and this is a BlockPool.
 //
 // KV group 1, if there is one, has a window: its blocks are attached to the nodes of the index
-// (attached_blocks.h). A match ends where a sequence finds all blocks of its window. Not
+// (attached_blocks.h). A match ends where a sequence finds all blocks of its window. A recurrent
+// model has snapshots of states, attached in the same way. Its match ends at a node with one. Not
 // synchronised.
 #pragma once
 
@@ -38,8 +39,9 @@ struct WindowGroup {
 
 class BlockCache {
  public:
+  // `snapshots`: 0 unless the model is recurrent.
   BlockCache(std::uint32_t blocks, std::uint32_t block_size, bool sharing, PinLimits pins = {},
-             WindowGroup window = {});
+             WindowGroup window = {}, std::uint32_t snapshots = 0);
 
   const BlockPool& pool() const { return pool_; }
   const PrefixIndex& index() const { return index_; }
@@ -75,6 +77,16 @@ class BlockCache {
   // (nullopt: it has none there). So no later request uses them.
   void Invalidate(std::optional<BlockId> block, SequenceId failed);
 
+  // A sequence that begins after a match needs the snapshot at its end.
+  bool recurrent() const { return snapshots_.pool().total() > 0; }
+  // That snapshot, which is not replaced before ReleaseSnapshot; nullopt if none is needed.
+  std::optional<BlockId> HoldSnapshot(const PrefixMatch& match);
+  // A plan restores it, or the sequence has ended. Later plans may replace it.
+  void ReleaseSnapshot(std::optional<BlockId>& snapshot);
+  // The snapshot that `writer` saves after `step` for the node; it replaces the least recently used
+  // one. Nullopt if the node has one, or if all are held.
+  std::optional<BlockId> AddSnapshot(BlockId node, StepId step, SequenceId writer);
+
   // Pinned prefixes (pinned_prefixes.h).
   void Pin(const PinnedPrefixes::User& user);
   void Forget(std::string_view tenant, std::optional<RequestId> made_by);
@@ -98,10 +110,12 @@ class BlockCache {
   PrefixIndex index_;
   const std::uint32_t window_tokens_;
   AttachedBlocks window_;
+  AttachedBlocks snapshots_;
   PinnedPrefixes pins_;
   std::vector<BlockId> dropped_;  // not in the index any more, still cached in the pool
   mutable std::vector<BlockId> path_;
 
+  std::uint32_t LongestMatch(std::span<const BlockId> path, StepId reader) const;
   void Shorten(PrefixMatch& match, StepId reader) const;
   void Free(BlockId block);
   void FreeDropped();

@@ -44,6 +44,8 @@ struct PrefixMatch {
   // The next block has these leading tokens. It must be copied before a sequence writes to it.
   std::optional<BlockId> tail;
   std::uint32_t tail_tokens = 0;
+  // All blocks with the tokens, whether or not a sequence can begin after them.
+  std::uint32_t found = 0;
 };
 
 // A node as it is now. Its block may become another node later, with another number.

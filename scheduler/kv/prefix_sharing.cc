@@ -47,17 +47,35 @@ std::optional<AwaitedPrefix> PrefixSharing::WhatToAwait(const Work& work, StepId
     if (sequence.retiring || sequence.blocks.entered() < matched) continue;
     if (sequence.prefix_root != root) continue;
     if (matched > 0 && sequence.blocks.blocks()[matched - 1] != *match.last_any) continue;
-    std::uint32_t shared = matched;
-    if (sequence.PromptLeft() > 0 && sequence.blocks.entered() == matched &&
-        sequence.blocks.enters()) {
-      // After a preemption its output so far is computed like a prompt.
-      sequence.CopyTokens(0, sequence.PromptLength(), other_);
-      shared = CommonBlocks(other_, tokens, block_size);
-    }
+    const std::uint32_t shared = SharedBlocks(sequence, tokens, matched);
     if (shared == match.blocks || (best && best->shared >= shared * block_size)) continue;
     best = AwaitedPrefix{sequence.request.request, shared * block_size, match.blocks * block_size};
   }
   return best;
+}
+
+// A recurrent model begins only where the sequence saves a snapshot.
+std::uint32_t PrefixSharing::SharedBlocks(const Sequence& sequence, std::span<const TokenId> tokens,
+                                          std::uint32_t matched) const {
+  const bool recurrent = table_.cache().recurrent();
+  const bool enters = sequence.blocks.entered() == matched && sequence.blocks.enters();
+  if (sequence.PromptLeft() == 0 || !(recurrent || enters)) return matched;
+  const std::uint32_t block_size = table_.cache().block_size();
+  // After a preemption its output so far is computed like a prompt.
+  sequence.CopyTokens(0, sequence.PromptLength(), other_);
+  const std::uint32_t common = CommonBlocks(other_, tokens, block_size);
+  if (!recurrent) return common;
+  return std::max(matched, sequence.LastCutUpTo(common * block_size) / block_size);
+}
+
+std::optional<BlockId> PrefixSharing::NodeAt(const Sequence& sequence, std::uint32_t tokens) const {
+  const BlockCache& cache = table_.cache();
+  const std::uint32_t blocks = tokens / cache.block_size();
+  if (sequence.blocks.entered() >= blocks) return sequence.blocks.blocks()[blocks - 1];
+  sequence.CopyTokens(0, tokens, scratch_);
+  const PrefixMatch match =
+      cache.index().Lookup(sequence.request.tenant, scratch_, StepId(UINT64_MAX));
+  return match.blocks == blocks ? match.last : std::nullopt;
 }
 
 void PrefixSharing::Enter(Sequence& sequence, StepId step) {

@@ -48,10 +48,15 @@ class PrefixSharing {
   // Enters full blocks of the sequence, up to its known length, into the index, and attaches those
   // of the window group. `step` computes them.
   void Enter(Sequence& sequence, StepId step);
+  // The node with the last of the sequence's first `tokens` tokens, a number of full blocks.
+  std::optional<BlockId> NodeAt(const Sequence& sequence, std::uint32_t tokens) const;
   // Pins the prefix that the request asks for, if `step` or earlier ones compute all of it.
   void Pin(Sequence& sequence, StepId step);
 
  private:
+  // Full blocks of `tokens` that the sequence has or will compute, `matched` or more.
+  std::uint32_t SharedBlocks(const Sequence& sequence, std::span<const TokenId> tokens,
+                             std::uint32_t matched) const;
   void Follow(Sequence& sequence, StepId step);
   void Attach(Sequence& sequence, std::optional<BlockId> node, std::uint32_t block, StepId step);
   // The tokens that a match may cover; `scratch_` may hold them.

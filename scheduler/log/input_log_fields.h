@@ -39,10 +39,10 @@ PENSTOCK_FIELDS(StepResult,
                 a(v.epoch, v.step, v.digest, v.sequences, v.timings, v.memory_bytes, v.cells));
 PENSTOCK_FIELDS(StepDone, a(v.group, v.result));
 
-PENSTOCK_FIELDS(GroupCapacity, a(v.blocks, v.block_size, v.slots, v.max_sequence_length,
-                                 v.max_step_tokens, v.padded_attention, v.window, v.window_blocks,
-                                 v.shares_blocks, v.max_candidates, v.cells, v.length_rule,
-                                 v.original_length));
+PENSTOCK_FIELDS(GroupCapacity,
+                a(v.blocks, v.block_size, v.slots, v.max_sequence_length, v.max_step_tokens,
+                  v.padded_attention, v.window, v.window_blocks, v.shares_blocks, v.max_candidates,
+                  v.cells, v.length_rule, v.original_length, v.snapshots));
 PENSTOCK_FIELDS(StepTimeSample, a(v.prefill_tokens, v.decode_rows, v.context_tokens, v.time));
 PENSTOCK_FIELDS(Calibration, a(v.samples));
 PENSTOCK_FIELDS(GroupUp, a(v.group, v.epoch, v.capacity, v.calibration));

@@ -11,7 +11,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,6 +52,11 @@ struct Sequence : Work {
   std::optional<BlockId>
       tail_to_copy;  // the tail of a pinned prefix, until its first plan copies it
 
+  // Of a recurrent model: the snapshot that its first plan restores, and the positions at which
+  // its prompt is cut to save one, in ascending order.
+  std::optional<BlockId> snapshot;
+  std::array<std::uint32_t, 2> cuts{};
+
   std::uint32_t cached_length = 0;     // leading prompt tokens from the prefix cache
   std::uint32_t prompt_planned = 0;    // those, and prompt tokens in plans
   std::uint32_t tokens_received = 0;   // reported to the client, before preemptions too
@@ -65,6 +72,16 @@ struct Sequence : Work {
   }
   bool WantsPromptLogprobs() const { return request.logprobs.prompt_logprobs && resumed == 0; }
   std::uint32_t PromptLeft() const { return PromptLength() - prompt_planned; }
+  // Where its next chunk ends at the latest.
+  std::uint32_t NextCut() const {
+    const auto next = std::ranges::upper_bound(cuts, prompt_planned);
+    return next == cuts.end() ? PromptLength() : *next;
+  }
+  // The last cut that plans have not reached, up to this position; 0 = none.
+  std::uint32_t LastCutUpTo(std::uint32_t position) const {
+    const auto next = std::ranges::upper_bound(cuts, position);
+    return next == cuts.begin() || *std::prev(next) <= prompt_planned ? 0 : *std::prev(next);
+  }
   // Positions whose tokens are known here and that plans fill.
   std::uint32_t KnownLength() const {
     if (PromptLeft() > 0 || tokens_received == resumed) return prompt_planned;

@@ -9,7 +9,7 @@ namespace penstock::scheduler {
 
 SequenceTable::SequenceTable(const GroupCapacity& capacity, bool sharing, PinLimits pins)
     : cache_(capacity.blocks, capacity.block_size, sharing, pins,
-             {capacity.window, capacity.window_blocks}),
+             {capacity.window, capacity.window_blocks}, capacity.snapshots),
       slots_(capacity.slots),
       by_slot_(capacity.slots, nullptr) {}
 
@@ -26,6 +26,7 @@ Sequence& SequenceTable::Add(Work work, SequenceId id, const Reservation& reserv
                      sequence.window.Claim(cache_, reservation.window_blocks),
                  "an admission reserves what is available");
   sequence.window.Adopt(cache_, match);
+  sequence.snapshot = cache_.HoldSnapshot(match);
   sequence.cached_length = match.blocks * cache_.block_size();
   if (cache_.BeginTail(match)) {
     sequence.tail_to_copy = match.tail;
@@ -79,6 +80,7 @@ void SequenceTable::Preempt(Sequence& sequence) {
   ++preempted_;
   sequence.blocks.Retire(cache_);
   sequence.window.Retire(cache_);
+  cache_.ReleaseSnapshot(sequence.snapshot);
   Uncount(sequence);
 }
 
@@ -111,6 +113,7 @@ void SequenceTable::Retire(Sequence& sequence) {
   sequence.retiring = true;
   sequence.blocks.Retire(cache_);
   sequence.window.Retire(cache_);
+  cache_.ReleaseSnapshot(sequence.snapshot);
   Uncount(sequence);
   by_request_.erase(sequence.request.request);
 }

@@ -30,10 +30,10 @@ std::uint32_t StepComposer::AddDecode(SlotId slot, std::uint32_t rows, std::uint
 }
 
 PrefillFit StepComposer::AddPrefill(const PrefillDemand& demand) {
-  const PrefillFit fit = Fit(demand.first, demand.remaining);
+  const std::uint32_t wanted = std::min(demand.remaining, demand.most);
+  const PrefillFit fit = Fit(demand.first, wanted);
   const std::uint32_t granted = fit.count;
-  const bool too_little =
-      mode_ == Prefill::kWhole && !demand.may_split && granted < demand.remaining;
+  const bool too_little = mode_ == Prefill::kWhole && !demand.may_split && granted < wanted;
   if (granted == 0 || too_little) return {0, fit.short_of};
   const bool reaches_end = granted == demand.remaining;
   Segment segment;

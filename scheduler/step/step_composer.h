@@ -64,6 +64,7 @@ struct PrefillDemand {
   // May be split with Prefill::kWhole too: a preempted sequence can have more tokens than fit a
   // step.
   bool may_split = false;
+  std::uint32_t most = UINT32_MAX;  // of this chunk: a snapshot is saved after it
 };
 
 class StepComposer {
@@ -77,7 +78,8 @@ class StepComposer {
   std::uint32_t AddDecode(SlotId slot, std::uint32_t rows, std::uint64_t context,
                           std::uint32_t least = 1);
 
-  // Adds as many tokens as fit. With Prefill::kWhole all or none, unless `may_split`.
+  // Adds as many tokens as fit, up to `most`. With Prefill::kWhole all of these or none, unless
+  // `may_split`.
   PrefillFit AddPrefill(const PrefillDemand& demand);
 
   // How many of `wanted` prompt tokens, from position `first` on, fit in a chunk now.

@@ -65,6 +65,26 @@ void StepDraft::CopyTail(Sequence& sequence, BlockCache& cache) {
   cache.FinishTail();
 }
 
+void StepDraft::RestoreState(Sequence& sequence, BlockCache& cache) {
+  if (!sequence.snapshot) return;
+  BlockOp op;
+  op.kind = BlockOp::Kind::kRestoreState;
+  op.slot = sequence.slot;
+  op.src = *sequence.snapshot;
+  plan_.block_ops.push_back(op);
+  cache.ReleaseSnapshot(sequence.snapshot);
+}
+
+void StepDraft::SaveState(const Sequence& sequence, BlockId node, BlockCache& cache) {
+  const std::optional<BlockId> snapshot = cache.AddSnapshot(node, step_, sequence.id);
+  if (!snapshot) return;
+  BlockOp op;
+  op.kind = BlockOp::Kind::kSaveState;
+  op.slot = sequence.slot;
+  op.dst = *snapshot;
+  plan_.block_ops.push_back(op);
+}
+
 void StepDraft::Finish(GroupId group, Epoch epoch, Outputs& out) {
   plan_.epoch = epoch;
   plan_.step = step_;

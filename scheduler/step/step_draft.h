@@ -40,6 +40,10 @@ class StepDraft {
   void Refer(Sequence& sequence, std::uint32_t max_tokens);
   // The sequence's first own block begins with the tail of a pinned prefix, which is copied.
   void CopyTail(Sequence& sequence, BlockCache& cache);
+  // The sequence, which the step starts, continues from its snapshot.
+  void RestoreState(Sequence& sequence, BlockCache& cache);
+  // A snapshot of the sequence after the step is attached to the node, if one can be replaced.
+  void SaveState(const Sequence& sequence, BlockId node, BlockCache& cache);
 
   // Emits the plan and moves on to the next step.
   void Finish(GroupId group, Epoch epoch, Outputs& out);

@@ -2,8 +2,9 @@
 // cache. The interface is free of libtorch, and so are the executor and backends with own kernels.
 //
 // The calls come in this order: creation with the weights, Prepare (scratch for the largest step),
-// [SetCells,] AllocateCache, then any number of {Execute, Logits…}. The warm-up allocates a small
-// cache for measuring. Commit calls AllocateCache again with the agreed number of blocks.
+// [SetCells, SetSnapshots,] AllocateCache, then any number of {Execute, Logits…}. The warm-up
+// allocates a small cache for measuring. Commit calls AllocateCache again with the agreed number of
+// blocks.
 //
 // InvalidArgument names the field of a batch that breaks a rule below; then nothing was computed.
 // Internal and Unavailable come from the library or the communicator; then the group is lost.
@@ -50,7 +51,7 @@ struct RaggedSegment {
   std::optional<SlotId> row;
   // Of models with recurrent layers: where the state of the sequence lies, below max_sequences. It
   // begins as zeros if context_length is 0. Otherwise the rows continue the segment before of the
-  // same sequence, and every position before them was computed.
+  // same sequence, or a restored state. Every position before them was computed.
   SlotId state;
   // The block table in KV group 1; empty: that of group 0 serves both. Entries that lie wholly
   // before the window of the first row are not read: they may hold anything.
@@ -85,6 +86,12 @@ struct BlockCopy {
 struct CandidateChoice {
   std::uint32_t segment = 0;  // index into RaggedBatch::segments, a candidate segment
   std::uint32_t row = 0;      // of the segment
+};
+
+// Between the state of a slot and a snapshot.
+struct StateCopy {
+  SlotId slot;
+  BlockId snapshot;
 };
 
 struct DraftsKept {
@@ -144,6 +151,19 @@ class Backend {
   // rows that no part names are dropped. The parts together respect the limits of SetCells.
   virtual absl::StatusOr<CellsArranged> ArrangeCells(std::span<const CellPart>) {
     return absl::UnimplementedError("backend " + Name() + " has no padded KV layout");
+  }
+
+  // Caches that are allocated from now on also have room for that many snapshots of states.
+  virtual absl::Status SetSnapshots(std::uint32_t snapshots) {
+    if (snapshots == 0) return absl::OkStatus();
+    return absl::UnimplementedError("backend " + Name() + " has no recurrent states");
+  }
+  // Copy the state of each slot, as it is after the calls so far, to its snapshot, and back.
+  virtual absl::Status SaveStates(std::span<const StateCopy> copies) {
+    return SetSnapshots(static_cast<std::uint32_t>(copies.size()));
+  }
+  virtual absl::Status RestoreStates(std::span<const StateCopy> copies) {
+    return SetSnapshots(static_cast<std::uint32_t>(copies.size()));
   }
 
   // Copies K and V of all layers of a KV group, one block after the other.

@@ -114,6 +114,21 @@ absl::Status CheckCopies(std::span<const BlockCopy> copies, std::uint32_t groups
   return absl::OkStatus();
 }
 
+absl::Status CheckStateCopies(std::span<const StateCopy> copies, const BackendLimits& limits,
+                              std::uint32_t snapshots) {
+  for (const StateCopy& copy : copies) {
+    if (copy.slot.value() >= limits.max_sequences) {
+      return BadValue("state copy", "slot " + std::to_string(copy.slot.value()),
+                      "below " + std::to_string(limits.max_sequences));
+    }
+    if (copy.snapshot.value() >= snapshots) {
+      return BadValue("state copy", "snapshot " + std::to_string(copy.snapshot.value()),
+                      "below the " + std::to_string(snapshots) + " snapshots");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckCells(std::uint32_t cells, const Program& program) {
   if (cells == 0 || program.KvGroups() == 1) return absl::OkStatus();
   return BadValue("cells", std::to_string(cells), "0 for a program with two KV groups");

@@ -28,6 +28,10 @@ absl::Status CheckCopies(std::span<const BlockCopy> copies, std::uint32_t groups
 // The error of SetCells for a program with two KV groups.
 absl::Status CheckCells(std::uint32_t cells, const Program& program);
 
+// The slots and snapshots of SaveStates and RestoreStates.
+absl::Status CheckStateCopies(std::span<const StateCopy> copies, const BackendLimits& limits,
+                              std::uint32_t snapshots);
+
 // Errors of Prepare and Logits.
 absl::Status CheckCommunicator(const Program& program, const Communicator* communicator);
 absl::Status CheckLogitRows(std::uint32_t first, std::size_t count, const BackendLimits& limits,

@@ -144,7 +144,11 @@ KvBlocks CachePlan::FitBlocks(std::uint64_t bytes, const v1::Limits& limits) con
 }
 
 std::uint64_t CachePlan::WantedBytes(const v1::Limits& limits) const {
-  if (!padded_) return layout_.Bytes(Wanted(limits)) + states_.Bytes();
+  if (!padded_) {
+    const std::uint64_t bytes = layout_.Bytes(Wanted(limits));
+    const std::uint64_t snapshots = states_.bytes * states_.max_snapshots;
+    return bytes + states_.Bytes() + std::min(snapshots, bytes / (kSnapshotShare - 1));
+  }
   const std::uint64_t blocks =
       std::uint64_t{limits.max_sequences()} * layout_.BlocksFor(limits.max_sequence_length());
   // A padded KV row for each sequence, and a third of that in blocks: SplitPool gives blocks a
@@ -153,10 +157,16 @@ std::uint64_t CachePlan::WantedBytes(const v1::Limits& limits) const {
 }
 
 absl::StatusOr<PoolSize> CachePlan::Fit(std::uint64_t bytes, const v1::Limits& limits) const {
-  PoolSize pool{FitBlocks(bytes - std::min(bytes, states_.Bytes()), limits), 0};
+  const std::uint64_t left = bytes - std::min(bytes, states_.Bytes());
+  PoolSize pool;
+  if (states_.bytes > 0) {
+    pool.snapshots = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(states_.max_snapshots, left / kSnapshotShare / states_.bytes));
+  }
+  pool.blocks = FitBlocks(left - pool.snapshots * states_.bytes, limits);
   if (padded_) {
     const PoolSplit split = SplitPool(layout_, *padded_, bytes, limits.max_sequence_length());
-    pool = {split.blocks, split.cells};
+    pool = {split.blocks, split.cells, 0};
   }
   const bool fits = pool.blocks[0] > 0 && (layout_.GroupCount() == 1 || pool.blocks[1] > 0);
   if (fits) return pool;
@@ -182,7 +192,7 @@ std::uint32_t CachePlan::LongestSequence(const PoolSize& pool, const v1::Limits&
 
 std::uint64_t CachePlan::Bytes(const PoolSize& pool) const {
   const std::uint64_t cells = padded_ ? CellBytes(layout_, *padded_, pool.cells) : 0;
-  return layout_.Bytes(pool.blocks) + cells + states_.Bytes();
+  return layout_.Bytes(pool.blocks) + cells + states_.Bytes() + pool.snapshots * states_.bytes;
 }
 
 std::string CachePlan::Describe(const PoolSize& pool) const {
@@ -196,7 +206,10 @@ std::string CachePlan::Describe(const PoolSize& pool) const {
             HumanBytes(CellBytes(layout_, *padded_, pool.cells)) + ")";
   }
   if (states_.bytes > 0) {
-    text += ", states of " + StateOwners(states_) + " of " + HumanBytes(states_.bytes) + " each";
+    const std::string snapshots =
+        pool.snapshots == 0 ? "" : " and " + std::to_string(pool.snapshots) + " snapshots";
+    text += ", states of " + StateOwners(states_) + snapshots + " of " + HumanBytes(states_.bytes) +
+            " each";
   }
   return text + ", " + HumanBytes(Bytes(pool));
 }

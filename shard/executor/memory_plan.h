@@ -58,11 +58,18 @@ absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::ui
 // "1.2 GiB".
 std::string HumanBytes(std::uint64_t bytes);
 
-// The states of recurrent layers that a rank keeps: one for each sequence and each draft of a step.
+// Of what the states of sequences leave of the cache's memory, snapshots may take 1 /
+// kSnapshotShare.
+inline constexpr std::uint64_t kSnapshotShare = 4;
+
+// The states of recurrent layers that a rank keeps: one for each sequence and each draft of a step,
+// and snapshots.
 struct StatePlan {
   std::uint64_t bytes = 0;  // of one state; 0: the model has no recurrent layers
   std::uint32_t sequences = 0;
   std::uint32_t drafts = 0;
+  std::uint32_t max_snapshots = 0;
+  // Of sequences and drafts.
   std::uint64_t Bytes() const { return bytes * (std::uint64_t{sequences} + drafts); }
 };
 

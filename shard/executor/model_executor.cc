@@ -55,6 +55,7 @@ absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
   }
   PENSTOCK_RETURN_IF_ERROR(selector_.Run(batch_, result));
   PENSTOCK_RETURN_IF_ERROR(FinishDrafts(result));
+  PENSTOCK_RETURN_IF_ERROR(SaveStates(plan));
   padded_rows_.CountFilled(plan, slots_, result.cells);
   if (computes) {
     result.timings.forward = computed - begin + selector_.logits_time();
@@ -78,7 +79,20 @@ absl::Status ModelExecutor::ApplyControl(const StepPlan& plan) {
       copies.push_back({op.src, op.dst, group});
     }
   }
-  return copies.empty() ? absl::OkStatus() : backend_.CopyBlocks(copies);
+  if (!copies.empty()) PENSTOCK_RETURN_IF_ERROR(backend_.CopyBlocks(copies));
+  std::vector<StateCopy> restored;
+  for (const BlockOp& op : plan.block_ops) {
+    if (op.kind == BlockOp::Kind::kRestoreState) restored.push_back({op.slot, op.src});
+  }
+  return restored.empty() ? absl::OkStatus() : backend_.RestoreStates(restored);
+}
+
+absl::Status ModelExecutor::SaveStates(const StepPlan& plan) {
+  std::vector<StateCopy> saved;
+  for (const BlockOp& op : plan.block_ops) {
+    if (op.kind == BlockOp::Kind::kSaveState) saved.push_back({op.slot, op.dst});
+  }
+  return saved.empty() ? absl::OkStatus() : backend_.SaveStates(saved);
 }
 
 // Drafts for the decodes that may compute several rows. Contrastive search needs its rows for

@@ -58,6 +58,7 @@ class ModelExecutor {
   void Draft(const StepPlan& plan);
   void AddSequences(StepResult& result);
   absl::Status FinishDrafts(StepResult& result);
+  absl::Status SaveStates(const StepPlan& plan);
   void Abort();
 
   const ExecutorOptions options_;

@@ -115,7 +115,11 @@ v1::DescribeResponse ModelRank::Facts() const {
     facts.add_capabilities(name);
   }
   const Program& program = model_->program;
-  if (WhyNot(Feature::kPrefixCache, program).empty()) facts.add_capabilities("prefix_caching");
+  if (program.states.empty()) {
+    facts.add_capabilities("prefix_caching");
+  } else {
+    facts.add_capabilities("state_snapshots");
+  }
   if (WhyNot(Feature::kSpeculation, program).empty()) facts.add_capabilities("speculation");
   if (options_.contrastive_search) facts.add_capabilities("contrastive_search");
   facts.add_capabilities("watermark");
@@ -148,9 +152,6 @@ absl::Status ModelRank::Load(const LoadCallback& progress) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string plan,
                             DescribeMemoryPlan(Needs(kUsualStepTokens, memory), memory.free_bytes));
   log::Info(plan);
-  const absl::Status prefix_cache =
-      CheckFeature(Feature::kPrefixCache, model_->spec.model_type, model_->program);
-  if (!prefix_cache.ok()) log::Info(Message(prefix_cache));
   if (options_.on_plan) options_.on_plan(plan);
   StartGrammars();
   PENSTOCK_RETURN_IF_ERROR(MakeBackend(progress));
@@ -180,7 +181,9 @@ PagedLayout ModelRank::Layout() const {
 CachePlan ModelRank::Cache() const {
   const std::uint32_t sequences = setup_.limits().max_sequences();
   if (options_.padded) return {Layout(), RowLimits{backend_->row_store(), sequences}};
-  return CachePlan(Layout(), StatePlan{model_->program.StateBytes(), sequences, DraftRows()},
+  const StatePlan states{model_->program.StateBytes(), sequences, DraftRows(),
+                         setup_.limits().max_snapshots()};
+  return CachePlan(Layout(), states,
                    setup_.limits().window_tables() ? model_->program.kv_window : 0);
 }
 
@@ -350,6 +353,7 @@ absl::StatusOr<v1::WarmupResponse> ModelRank::Warmup() {
     report.add_blocks(fits.blocks[group]);
   }
   report.set_cells(fits.cells);
+  report.set_snapshots(fits.snapshots);
   return report;
 }
 
@@ -392,6 +396,7 @@ absl::StatusOr<PoolSize> ModelRank::CountPool() const {
 absl::StatusOr<std::uint64_t> ModelRank::Commit(const PoolSize& pool) {
   const Time began = SteadyNow();
   PENSTOCK_RETURN_IF_ERROR(backend_->SetCells(pool.cells, setup_.limits().max_sequences()));
+  PENSTOCK_RETURN_IF_ERROR(backend_->SetSnapshots(pool.snapshots));
   PENSTOCK_RETURN_IF_ERROR(options_.prefault_all ? backend_->AllocateCache(pool.blocks)
                                                  : backend_->AllocateServingCache(pool.blocks));
   ExecutorOptions options;

@@ -42,6 +42,7 @@ class Warmup {
 
   absl::Status AllocateCache() {
     PENSTOCK_RETURN_IF_ERROR(backend_.SetCells(CellsOf(shape_), MostRows(shape_)));
+    PENSTOCK_RETURN_IF_ERROR(backend_.SetSnapshots(0));
     const auto blocks = static_cast<std::uint32_t>(table_.size());
     const std::uint32_t most = shape_.window_blocks > 0 ? shape_.window_blocks : blocks;
     return backend_.AllocateCache(KvBlocks(blocks, std::min(blocks, most)));

@@ -8,8 +8,6 @@ std::string_view WhyNot(Feature feature, const Program& program) {
   if (feature == Feature::kLora) return "adapters are not loaded yet";
   if (program.states.empty()) return "";
   switch (feature) {
-    case Feature::kPrefixCache:
-      return "its recurrent layers keep the state at the end of a text, not of its prefixes";
     case Feature::kPaddedLayout:
       return "its recurrent layers keep one state beside the K/V blocks";
     case Feature::kContrastiveSearch:

@@ -114,6 +114,7 @@ absl::StatusOr<v1::WarmupResponse> GroupSession::Warmup() {
   if (!report.ok()) return report;
   PENSTOCK_ASSIGN_OR_RETURN(fits_.blocks, BlocksOf(report->blocks()));
   fits_.cells = report->cells();
+  fits_.snapshots = report->snapshots();
   return report;
 }
 
@@ -126,6 +127,7 @@ absl::StatusOr<std::uint64_t> GroupSession::Commit(const PoolSize& pool) {
   }
   const std::uint32_t least_cells = fits_.cells > 0 ? 1 : 0;
   PENSTOCK_RETURN_IF_ERROR(CheckRange("cells", pool.cells, least_cells, fits_.cells));
+  PENSTOCK_RETURN_IF_ERROR(CheckRange("snapshots", pool.snapshots, 0, fits_.snapshots));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t bytes, engine_.Commit(pool));
   const v1::Limits& limits = setup_.limits();
   PlanBounds bounds;
@@ -134,6 +136,7 @@ absl::StatusOr<std::uint64_t> GroupSession::Commit(const PoolSize& pool) {
   bounds.slots = limits.max_sequences();
   bounds.blocks = pool.blocks;
   bounds.cells = pool.cells;
+  bounds.snapshots = pool.snapshots;
   bounds.block_size = facts.block_size();
   bounds.max_step_tokens = limits.max_step_tokens();
   bounds.max_sequence_length = limits.max_sequence_length();

@@ -32,6 +32,7 @@ void PlanChecker::Reset() {
   next_step_ = 1;
   slots_.assign(bounds_.slots, std::nullopt);
   sequences_.clear();
+  snapshots_.assign(bounds_.snapshots, 0);
   for (std::uint32_t group = 0; group < kMostKvGroups; ++group) {
     block_uses_[group].assign(bounds_.blocks[group], 0);
   }
@@ -42,8 +43,10 @@ absl::Status PlanChecker::Check(const StepPlan& plan) {
   PENSTOCK_RETURN_IF_ERROR(ApplyEnds(plan));
   PENSTOCK_RETURN_IF_ERROR(ApplyStarts(plan));
   PENSTOCK_RETURN_IF_ERROR(ApplyBlockOps(plan));
+  PENSTOCK_RETURN_IF_ERROR(CheckRestored(plan));
   PENSTOCK_RETURN_IF_ERROR(ApplyRows(plan));
   PENSTOCK_RETURN_IF_ERROR(ApplySegments(plan));
+  PENSTOCK_RETURN_IF_ERROR(ApplySaves(plan));
   PENSTOCK_RETURN_IF_ERROR(CheckGroups(plan));
   return CheckDecodesInRows(plan);
 }
@@ -88,6 +91,7 @@ absl::Status PlanChecker::ApplyStarts(const StepPlan& plan) {
     slot.prompt_length = start.prompt_length;
     slot.computed = start.cached_length;
     slot.committed = start.cached_length;
+    if (bounds_.snapshots > 0) slot.restores = start.cached_length;
     slot.grammar = !start.grammar.empty();
     slot.candidates = start.sampling.Candidates();
     slot.tables.resize(bounds_.kv_groups);
@@ -120,8 +124,62 @@ absl::Status PlanChecker::ApplyBlockOps(const StepPlan& plan) {
     if (op.kv_group >= bounds_.kv_groups) {
       return Bad("block_ops.kv_group", op.kv_group, "below " + std::to_string(bounds_.kv_groups));
     }
-    const bool append = op.kind == BlockOp::Kind::kAppend;
-    PENSTOCK_RETURN_IF_ERROR(append ? ApplyAppend(op) : ApplyCopy(op));
+    switch (op.kind) {
+      case BlockOp::Kind::kAppend:
+        PENSTOCK_RETURN_IF_ERROR(ApplyAppend(op));
+        break;
+      case BlockOp::Kind::kCopy:
+        PENSTOCK_RETURN_IF_ERROR(ApplyCopy(op));
+        break;
+      case BlockOp::Kind::kRestoreState:
+        PENSTOCK_RETURN_IF_ERROR(ApplyRestore(op));
+        break;
+      case BlockOp::Kind::kSaveState:
+        break;  // after the segments
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::ApplyRestore(const BlockOp& op) {
+  Slot* slot = nullptr;
+  PENSTOCK_RETURN_IF_ERROR(FindActive(op.slot, "block_ops.slot", &slot));
+  PENSTOCK_RETURN_IF_ERROR(CheckSnapshot(op.src, "block_ops.src"));
+  const std::uint32_t saved = snapshots_[op.src.value()];
+  if (slot->restores == 0 || saved != slot->restores) {
+    return Bad("block_ops.src", op.src.value(),
+               "a snapshot of the " + std::to_string(slot->restores) +
+                   " cached positions that the plan starts with, not of " + std::to_string(saved) +
+                   Of(op.slot));
+  }
+  slot->restores = 0;
+  return absl::OkStatus();
+}
+
+absl::Status PlanChecker::CheckRestored(const StepPlan& plan) const {
+  for (const SequenceStart& start : plan.starts) {
+    if (slots_[start.slot.value()]->restores == 0) continue;
+    return Bad("starts.cached_length", start.cached_length,
+               "that of a snapshot which the plan restores" + Of(start.slot));
+  }
+  return absl::OkStatus();
+}
+
+// A slot that has finished is not computed, so its state is older.
+absl::Status PlanChecker::ApplySaves(const StepPlan& plan) {
+  for (const BlockOp& op : plan.block_ops) {
+    if (op.kind != BlockOp::Kind::kSaveState) continue;
+    Slot* slot = nullptr;
+    PENSTOCK_RETURN_IF_ERROR(FindActive(op.slot, "block_ops.slot", &slot));
+    PENSTOCK_RETURN_IF_ERROR(CheckSnapshot(op.dst, "block_ops.dst"));
+    const bool computed =
+        std::any_of(plan.segments.begin(), plan.segments.end(), [&op](const Segment& segment) {
+          return segment.slot == op.slot && segment.kind == Segment::Kind::kPrompt;
+        });
+    if (!computed || slot->finished) {
+      return Bad("block_ops.slot", op.slot.value(), "a slot whose prompt the plan computes");
+    }
+    snapshots_[op.dst.value()] = slot->computed;
   }
   return absl::OkStatus();
 }
@@ -406,6 +464,12 @@ absl::Status PlanChecker::FindActive(SlotId id, const char* field, Slot** slot) 
 absl::Status PlanChecker::CheckBlock(std::uint32_t group, BlockId block, const char* field) const {
   if (block.value() < bounds_.blocks[group]) return absl::OkStatus();
   return Bad(field, block.value(), "below " + std::to_string(bounds_.blocks[group]));
+}
+
+absl::Status PlanChecker::CheckSnapshot(BlockId snapshot, const char* field) const {
+  if (snapshot.value() < bounds_.snapshots) return absl::OkStatus();
+  return Bad(field, snapshot.value(),
+             "below the " + std::to_string(bounds_.snapshots) + " snapshots");
 }
 
 void PlanChecker::FreeBlocks(Slot& slot) {

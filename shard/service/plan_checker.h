@@ -11,6 +11,7 @@
 //   - No position is computed without a block, and a block is written only while one table holds it
 //     (G1: no block has two writers).
 //   - No plan exceeds the step budget (G5).
+//   - A recurrent sequence with a cached prefix continues from a snapshot of the same length.
 //   - The padded KV rows fit into their memory, and writes fit into the width of their row.
 //
 // Pure: no threads, no clock.
@@ -68,10 +69,11 @@ class PlanChecker {
     std::uint32_t candidates = 0;    // rows of each decode; 0: no contrastive search
     // Most positions that a decode of `rows` rows writes and commits.
     std::uint32_t Writes(std::uint32_t rows) const { return candidates > 0 ? 1 : rows; }
-    std::uint32_t width = 0;    // of its padded KV row, in the present plan
-    bool padded = false;        // it has a padded KV row and no blocks
-    bool left = false;          // it had a padded KV row and has lost it
-    std::vector<Table> tables;  // per kv_group
+    std::uint32_t width = 0;     // of its padded KV row, in the present plan
+    std::uint32_t restores = 0;  // the length of the snapshot that it must restore
+    bool padded = false;         // it has a padded KV row and no blocks
+    bool left = false;           // it had a padded KV row and has lost it
+    std::vector<Table> tables;   // per kv_group
   };
 
   absl::Status CheckHeader(const StepPlan& plan);
@@ -80,6 +82,10 @@ class PlanChecker {
   absl::Status ApplyBlockOps(const StepPlan& plan);
   absl::Status ApplyAppend(const BlockOp& op);
   absl::Status ApplyCopy(const BlockOp& op) const;
+  absl::Status ApplyRestore(const BlockOp& op);
+  absl::Status CheckRestored(const StepPlan& plan) const;
+  absl::Status ApplySaves(const StepPlan& plan);
+  absl::Status CheckSnapshot(BlockId snapshot, const char* field) const;
   absl::Status ApplySegments(const StepPlan& plan);
   absl::Status ApplyPrompt(const Segment& segment, Slot& slot);
   absl::Status CheckDecode(const Segment& segment, const Slot& slot) const;
@@ -102,6 +108,7 @@ class PlanChecker {
   std::uint64_t next_step_ = 1;
   std::vector<std::optional<Slot>> slots_;
   std::unordered_set<std::uint64_t> sequences_;
+  std::vector<std::uint32_t> snapshots_;  // by snapshot: positions of its text; 0: none was saved
   // By KV group and block: how many tables hold it.
   std::array<std::vector<std::uint32_t>, kMostKvGroups> block_uses_;
 };

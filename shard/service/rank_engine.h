@@ -28,6 +28,7 @@ using LoadCallback = std::function<void(const v1::LoadProgress&)>;
 struct PoolSize {
   KvBlocks blocks;
   std::uint32_t cells = 0;
+  std::uint32_t snapshots = 0;  // of recurrent states
 };
 
 // Most steps that may be begun and not collected: one that runs, and the next one.

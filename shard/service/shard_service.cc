@@ -102,14 +102,14 @@ grpc::ServerUnaryReactor* ShardService::Warmup(grpc::CallbackServerContext* cont
 grpc::ServerUnaryReactor* ShardService::Commit(grpc::CallbackServerContext* context,
                                                const v1::CommitRequest* request,
                                                v1::CommitResponse* response) {
-  return RunFormationCall(state_, context, FormationCall::kCommit, Epoch(request->epoch()),
-                          [this, request, response]() -> absl::Status {
-                            PENSTOCK_ASSIGN_OR_RETURN(const KvBlocks blocks,
-                                                      BlocksOf(request->blocks()));
-                            auto bytes = state_.session.Commit({blocks, request->cells()});
-                            if (bytes.ok()) response->set_kv_cache_bytes(*bytes);
-                            return bytes.status();
-                          });
+  return RunFormationCall(
+      state_, context, FormationCall::kCommit, Epoch(request->epoch()),
+      [this, request, response]() -> absl::Status {
+        PENSTOCK_ASSIGN_OR_RETURN(const KvBlocks blocks, BlocksOf(request->blocks()));
+        auto bytes = state_.session.Commit({blocks, request->cells(), request->snapshots()});
+        if (bytes.ok()) response->set_kv_cache_bytes(*bytes);
+        return bytes.status();
+      });
 }
 
 grpc::ServerBidiReactor<v1::StepPlan, v1::StepResult>* ShardService::Execute(

@@ -97,9 +97,9 @@ absl::Status CheckStart(const SequenceStart& start, const PlanBounds& bounds) {
     return Bad("starts.cached_length", start.cached_length,
                "below prompt_length " + std::to_string(start.prompt_length));
   }
-  if (start.cached_length > 0 && !bounds.prefixes) {
+  if (start.cached_length > 0 && !bounds.prefixes && bounds.snapshots == 0) {
     return Bad("starts.cached_length", start.cached_length,
-               "0: the model has states, which are not cached");
+               "0: the model has states, and the group no snapshots");
   }
   PENSTOCK_RETURN_IF_ERROR(CheckTokens(start.prompt, bounds.vocabulary, "starts.prompt"));
   PENSTOCK_RETURN_IF_ERROR(

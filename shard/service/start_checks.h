@@ -19,7 +19,8 @@ struct PlanBounds {
   std::uint32_t slots = 0;
   KvBlocks blocks;
   std::uint32_t block_size = 16;
-  std::uint32_t cells = 0;  // 0: paged KV layout
+  std::uint32_t cells = 0;      // 0: paged KV layout
+  std::uint32_t snapshots = 0;  // of recurrent states; above 0: a cached start needs one
   std::uint32_t max_step_tokens = 0;
   std::uint32_t max_sequence_length = 0;
   std::uint32_t max_decode_rows = 1;
@@ -28,7 +29,7 @@ struct PlanBounds {
   bool watermarks = false;           // a start may request one
   std::uint32_t kv_groups = 1;       // with a block table of their own
   std::uint32_t window = 0;          // of KV group 1
-  bool prefixes = true;              // a start may begin after cached positions
+  bool prefixes = true;              // a start may begin after cached positions, without a snapshot
 };
 
 // All give INVALID_ARGUMENT with the field, the value and the limit.

@@ -108,7 +108,7 @@ absl::Status TgiCallRunner::FormGroup(const std::string& name, Time deadline) {
   if (verdict.least == 0) return absl::InternalError("another rank could not form the group");
   const auto blocks = static_cast<std::uint32_t>(verdict.least);
   // The cells are allocated but not used: these sequences decode in blocks.
-  PENSTOCK_RETURN_IF_ERROR(state_.session.Commit({blocks, mine->cells()}).status());
+  PENSTOCK_RETURN_IF_ERROR(state_.session.Commit({blocks, mine->cells(), 0}).status());
   state_.session.OpenExecute();
   step_ = 0;
   return MakeSession(blocks);

@@ -34,7 +34,9 @@ class GroupKv {
 
   const KvModel& full() const { return full_; }
   const KvModel& window() const { return window_; }
-  std::size_t Held(const KvTable& table) const { return table.blocks.size() + window_.Held(table); }
+  std::size_t Held(const KvTable& table) const {
+    return table.blocks.size() + (window_.window() > 0 ? window_.Held(table) : 0);
+  }
   // The most blocks of the window group that a sequence of so many tokens holds at once: those of
   // its window and of what its plans in flight write.
   std::uint64_t WindowBlocksFor(std::uint64_t tokens) const;

@@ -151,6 +151,7 @@ void GroupModel::ApplyStart(const SequenceStart& start, RequestModel& request,
 }
 
 void GroupModel::ApplyBlockOp(const BlockOp& op) {
+  if (IsOfState(op.kind)) return;  // SimGroup checks it
   SequenceModel* const sequence = FindSlot(op.slot);
   if (sequence == nullptr) return Complain("G1", "a block for a slot that holds nothing");
   if (sequence->ended) Complain("G8", "a block for a sequence that has ended");
@@ -189,7 +190,8 @@ std::uint32_t GroupModel::PlanPrompt(const Segment& segment, SequenceModel& sequ
   }
   // A restarted request has a longer prompt, which is split if it exceeds a step.
   const bool fits = sequence.base == 0 || sequence.prompt_length <= prefill_tokens();
-  if (config_.prefill == Prefill::kWhole && fits && end != sequence.prompt_length) {
+  const bool cut = capacity_.snapshots > 0 && end % capacity_.block_size == 0;
+  if (config_.prefill == Prefill::kWhole && fits && !cut && end != sequence.prompt_length) {
     Complain("G5", "a prompt is split although prompts are computed whole");
   }
   kv_.NeedPositions(sequence.kv, end, findings_);

@@ -67,6 +67,12 @@ class CpuBackend final : public Backend {
     return absl::OkStatus();
   }
   absl::StatusOr<CellsArranged> ArrangeCells(std::span<const CellPart> parts) override;
+  absl::Status SetSnapshots(std::uint32_t snapshots) override {
+    snapshots_ = snapshots;
+    return absl::OkStatus();
+  }
+  absl::Status SaveStates(std::span<const StateCopy> copies) override;
+  absl::Status RestoreStates(std::span<const StateCopy> copies) override;
   absl::Status CopyBlocks(std::span<const BlockCopy> copies) override;
   absl::Status Execute(const RaggedBatch& batch) override;
   absl::Status Similarities(std::uint32_t segment, std::span<float> out) override;
@@ -94,6 +100,7 @@ class CpuBackend final : public Backend {
   ExpertBuffers expert_buffers_;
   std::uint32_t cells_ = 0;  // of SetCells
   std::uint32_t most_rows_ = 0;
+  std::uint32_t snapshots_ = 0;  // of SetSnapshots
   KvCache cache_;
   KvBlocks sequence_blocks_;  // of cache_; those of rows_ come after them
   RowBlocks rows_;
@@ -166,14 +173,13 @@ absl::Status CpuBackend::MakeCache(const KvBlocks& blocks, bool serving) {
   KvBlocks all = blocks;
   for (std::uint32_t& count : all.by_group) count += row_blocks;
   // Where memory is scarce the whole cache is pre-faulted: missing memory must show before serving.
-  const std::uint32_t slots = blocks.empty() ? 0 : limits_.max_sequences;
-  const std::uint32_t drafts = limits_.max_draft_rows;
-  const std::uint64_t states = slots == 0 ? 0 : std::uint64_t{slots} + drafts;
+  StateCounts counts;
+  if (!blocks.empty()) counts = {limits_.max_sequences, limits_.max_draft_rows, snapshots_};
   const std::uint64_t bytes =
-      layout.Bytes(all) + spare * layout.BytesPerBlock() + states * program_.StateBytes();
+      layout.Bytes(all) + spare * layout.BytesPerBlock() + counts.All() * program_.StateBytes();
   const bool plenty = serving && free_memory_ != nullptr && bytes < free_memory_() / 4 * 3;
   // Before serving, the first slots are enough.
-  PENSTOCK_RETURN_IF_ERROR(states_.Allocate(program_.states, slots, drafts, pool_,
+  PENSTOCK_RETURN_IF_ERROR(states_.Allocate(program_.states, counts, pool_,
                                             serving && !plenty ? SIZE_MAX : kPrefaultedFirst));
   sequence_blocks_ = blocks;
   return cache_.Allocate(layout, all, spare, pool_, plenty ? kPrefaultedFirst : SIZE_MAX,
@@ -187,6 +193,20 @@ absl::StatusOr<CellsArranged> CpuBackend::ArrangeCells(std::span<const CellPart>
     cache_.CopyBlock(0, copies[item].from.value(), copies[item].to.value());
   });
   return arranged;
+}
+
+absl::Status CpuBackend::SaveStates(std::span<const StateCopy> copies) {
+  PENSTOCK_RETURN_IF_ERROR(CheckStateCopies(copies, limits_, states_.snapshots()));
+  ForEach(static_cast<std::uint32_t>(copies.size()),
+          [&](std::uint32_t item, std::uint32_t) { states_.Save(copies[item]); });
+  return absl::OkStatus();
+}
+
+absl::Status CpuBackend::RestoreStates(std::span<const StateCopy> copies) {
+  PENSTOCK_RETURN_IF_ERROR(CheckStateCopies(copies, limits_, states_.snapshots()));
+  ForEach(static_cast<std::uint32_t>(copies.size()),
+          [&](std::uint32_t item, std::uint32_t) { states_.Restore(copies[item]); });
+  return absl::OkStatus();
 }
 
 absl::Status CpuBackend::CopyBlocks(std::span<const BlockCopy> copies) {

@@ -58,14 +58,15 @@ void DeltaStates::Copy(std::int64_t from, std::int64_t to) const {
   matrices.select(0, to).copy_(matrices.select(0, from));
 }
 
-DeltaStates MakeDeltaStates(const StateShape& shape, std::int64_t sequences, std::int64_t drafts,
-                            at::Device device) {
+DeltaStates MakeDeltaStates(const StateShape& shape, const BackendLimits& limits,
+                            std::int64_t snapshots, at::Device device) {
+  const std::int64_t sequences = limits.max_sequences, drafts = limits.max_draft_rows;
   const auto options = at::TensorOptions().dtype(at::kFloat).device(device);
   const std::int64_t inputs = shape.inputs, channels = shape.channels;
   const std::int64_t heads = shape.heads, key_dim = shape.key_dim, value_dim = shape.value_dim;
-  const std::int64_t states = sequences + drafts;
+  const std::int64_t states = sequences + drafts + snapshots;
   return {at::zeros({states, inputs, channels}, options),
-          at::zeros({states, heads, key_dim, value_dim}, options), sequences};
+          at::zeros({states, heads, key_dim, value_dim}, options), sequences, drafts};
 }
 
 // Row by row: vector and scalar routines of libtorch may differ in the last bit, and which of them
@@ -89,8 +90,7 @@ void DeltaNet(const DeltaNetOp& op, const DeltaWeights& weights, const SegmentIn
     }
     const at::Tensor row = in.select(0, i).to(at::kFloat);
     const at::Tensor mixed = Mix(convolution, row, states.inputs.select(0, place));
-    const at::Tensor result =
-        DeltaRule(op, weights, row, mixed, states.matrices.select(0, place));
+    const at::Tensor result = DeltaRule(op, weights, row, mixed, states.matrices.select(0, place));
     RmsNorm(result, weights.norm, 0.0, op.eps, result);
     const at::Tensor gate = Heads(row, op.GateColumn(), shape.heads, shape.value_dim);
     out.select(0, i).copy_(result.mul(at::silu(gate)).view({std::int64_t{op.ValueWidth()}}));

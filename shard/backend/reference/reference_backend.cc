@@ -41,6 +41,12 @@ class ReferenceBackend final : public Backend {
     return absl::OkStatus();
   }
   absl::StatusOr<CellsArranged> ArrangeCells(std::span<const CellPart> parts) override;
+  absl::Status SetSnapshots(std::uint32_t snapshots) override {
+    wanted_snapshots_ = snapshots;
+    return absl::OkStatus();
+  }
+  absl::Status SaveStates(std::span<const StateCopy> copies) override;
+  absl::Status RestoreStates(std::span<const StateCopy> copies) override;
   absl::Status CopyBlocks(std::span<const BlockCopy> copies) override;
   absl::Status Execute(const RaggedBatch& batch) override;
   absl::Status Similarities(std::uint32_t segment, std::span<float> out) override;
@@ -85,7 +91,9 @@ class ReferenceBackend final : public Backend {
   Communicator* communicator_ = nullptr;
   // Of program().ropes; rows are positions. Undefined where frequencies depend on the length.
   std::vector<RopeAngles> ropes_;
-  std::uint32_t cells_ = 0;  // of SetCells
+  std::uint32_t cells_ = 0;             // of SetCells
+  std::uint32_t wanted_snapshots_ = 0;  // of SetSnapshots
+  std::uint32_t snapshots_ = 0;         // of the present cache
   ProgramTensors tensors_;
 
   // Of the present step.
@@ -179,11 +187,11 @@ absl::Status ReferenceBackend::AllocateCache(const KvBlocks& blocks) {
       spare = layout.BlocksFor(limits_.max_candidate_rows);
     }
     const bool any = !blocks.empty();
+    snapshots_ = any && !program().states.empty() ? wanted_snapshots_ : 0;
     tensors_.cache = KvStore(layout, {blocks, any ? spare : 0, any ? cells_ : 0}, device_);
     for (const StateShape& shape : program().states) {
       if (!any) continue;
-      tensors_.states.push_back(
-          MakeDeltaStates(shape, limits_.max_sequences, limits_.max_draft_rows, device_));
+      tensors_.states.push_back(MakeDeltaStates(shape, limits_, snapshots_, device_));
     }
     return absl::OkStatus();
   });
@@ -196,6 +204,30 @@ absl::StatusOr<CellsArranged> ReferenceBackend::ArrangeCells(std::span<const Cel
     return absl::OkStatus();
   }));
   return arranged;
+}
+
+absl::Status ReferenceBackend::SaveStates(std::span<const StateCopy> copies) {
+  PENSTOCK_RETURN_IF_ERROR(CheckStateCopies(copies, limits_, snapshots_));
+  return Guarded([&] {
+    for (const StateCopy& copy : copies) {
+      for (const DeltaStates& states : tensors_.states) {
+        states.Copy(copy.slot.value(), states.Place(copy.snapshot));
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status ReferenceBackend::RestoreStates(std::span<const StateCopy> copies) {
+  PENSTOCK_RETURN_IF_ERROR(CheckStateCopies(copies, limits_, snapshots_));
+  return Guarded([&] {
+    for (const StateCopy& copy : copies) {
+      for (const DeltaStates& states : tensors_.states) {
+        states.Copy(states.Place(copy.snapshot), copy.slot.value());
+      }
+    }
+    return absl::OkStatus();
+  });
 }
 
 absl::Status ReferenceBackend::CopyBlocks(std::span<const BlockCopy> copies) {

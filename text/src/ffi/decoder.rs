@@ -45,9 +45,7 @@ pub unsafe extern "C" fn penstock_decoder_peek(
     text: *mut Bytes,
     error: *mut Bytes,
 ) -> i32 {
-    guard(error, || {
-        put(text, Bytes::new(object(decoder)?.peek(id)?))
-    })
+    guard(error, || put(text, Bytes::new(object(decoder)?.peek(id)?)))
 }
 
 #[no_mangle]

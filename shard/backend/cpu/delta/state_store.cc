@@ -25,17 +25,18 @@ std::size_t StateStore::BlocksOf(const StateShape& shape) {
   return (shape.value_dim + kDeltaColumns - 1) / kDeltaColumns;
 }
 
-absl::Status StateStore::Allocate(const std::vector<StateShape>& shapes, std::uint32_t slots,
-                                  std::uint32_t drafts, WorkerPool& pool, std::size_t prefaulted) {
+absl::Status StateStore::Allocate(const std::vector<StateShape>& shapes, const StateCounts& counts,
+                                  WorkerPool& pool, std::size_t prefaulted) {
   region_ = MemoryRegion();
   layers_.clear();
   place_floats_ = 0;
   segments_.clear();
-  slots_.resize(slots);
-  drafts_.resize(drafts);
+  counts_ = shapes.empty() ? StateCounts{} : counts;
+  slots_.resize(counts_.slots);
+  drafts_.resize(counts_.drafts);
   std::iota(slots_.begin(), slots_.end(), 0);
-  std::iota(drafts_.begin(), drafts_.end(), slots);
-  if (shapes.empty() || slots == 0) return absl::OkStatus();
+  std::iota(drafts_.begin(), drafts_.end(), counts_.slots);
+  if (counts_.All() == 0) return absl::OkStatus();
   for (const StateShape& shape : shapes) {
     Layer layer;
     layer.inputs = place_floats_;
@@ -45,8 +46,7 @@ absl::Status StateStore::Allocate(const std::vector<StateShape>& shapes, std::ui
     place_floats_ = layer.matrices + shape.heads * layer.blocks * layer.block_floats;
     layers_.push_back(layer);
   }
-  const std::size_t places = std::size_t{slots} + drafts;
-  auto region = MemoryRegion::Allocate(places * place_floats_ * sizeof(float));
+  auto region = MemoryRegion::Allocate(counts_.All() * place_floats_ * sizeof(float));
   if (!region.ok()) return WithContext(region.status(), "recurrent states");
   region_ = std::move(*region);
   const std::span<std::byte> first(region_.data(),
@@ -79,6 +79,18 @@ void StateStore::Keep(const DraftsKept& kept) {
   if (kept.rows == 0) return;
   const StateSegment& segment = segments_[kept.segment];
   std::swap(slots_[segment.slot.value()], drafts_[segment.first_draft + kept.rows - 1]);
+}
+
+void StateStore::Save(const StateCopy& copy) {
+  Copy(slots_[copy.slot.value()], Place(copy.snapshot));
+}
+
+void StateStore::Restore(const StateCopy& copy) {
+  Copy(Place(copy.snapshot), slots_[copy.slot.value()]);
+}
+
+void StateStore::Copy(std::size_t from, std::size_t to) {
+  std::copy_n(Floats() + from * place_floats_, place_floats_, Floats() + to * place_floats_);
 }
 
 }  // namespace penstock::shard::cpu

@@ -1,7 +1,7 @@
-// The states of recurrent layers (StateShape): one for each slot of a sequence, and one for each draft
-// row of a step. The memory of a state is one piece: for each layer the inputs of the convolution,
-// [inputs][channels], then for each head its matrix in blocks of kDeltaColumns columns, each
-// [key_dim][kDeltaColumns].
+// The states of recurrent layers (StateShape): one for each slot of a sequence, one for each draft
+// row of a step, and snapshots. The memory of a state is one piece: for each layer the inputs of
+// the convolution, [inputs][channels], then for each head its matrix in blocks of kDeltaColumns
+// columns, each [key_dim][kDeltaColumns].
 //
 // A step advances the state of a slot in place, up to its first draft. After each draft it leaves a
 // state of its own. Keep exchanges the state of the slot for that after the last right draft.
@@ -32,12 +32,19 @@ struct StateSegment {
   std::uint32_t first_draft = 0;  // index among the drafts of the step
 };
 
+struct StateCounts {
+  std::uint32_t slots = 0;
+  std::uint32_t drafts = 0;
+  std::uint32_t snapshots = 0;
+  std::size_t All() const { return std::size_t{slots} + drafts + snapshots; }
+};
+
 class StateStore {
  public:
   // Zeroed; frees the former contents first. About `prefaulted` bytes are pre-faulted, those of the
-  // first slots. Nothing is allocated for 0 slots. ResourceExhausted.
-  absl::Status Allocate(const std::vector<StateShape>& shapes, std::uint32_t slots,
-                        std::uint32_t drafts, WorkerPool& pool, std::size_t prefaulted);
+  // first slots. ResourceExhausted.
+  absl::Status Allocate(const std::vector<StateShape>& shapes, const StateCounts& counts,
+                        WorkerPool& pool, std::size_t prefaulted);
 
   // The segments of the next step. The batch has been checked.
   void BeginStep(std::span<const RaggedSegment> segments);
@@ -46,6 +53,10 @@ class StateStore {
   std::uint32_t DraftPlace(std::uint32_t draft) const { return drafts_[draft]; }
   // After the step. The segment has that many drafts.
   void Keep(const DraftsKept& kept);
+
+  std::uint32_t snapshots() const { return counts_.snapshots; }
+  void Save(const StateCopy& copy);
+  void Restore(const StateCopy& copy);
 
   float* Inputs(std::size_t state, std::size_t place) const {
     return Floats() + place * place_floats_ + layers_[state].inputs;
@@ -70,8 +81,14 @@ class StateStore {
     std::size_t block_floats = 0;
   };
 
+  // Of a snapshot.
+  std::size_t Place(BlockId snapshot) const {
+    return std::size_t{counts_.slots} + counts_.drafts + snapshot.value();
+  }
+  void Copy(std::size_t from, std::size_t to);
   float* Floats() const { return reinterpret_cast<float*>(region_.data()); }
 
+  StateCounts counts_;
   std::vector<Layer> layers_;
   std::size_t place_floats_ = 0;
   std::vector<std::uint32_t> slots_;   // place of each slot's state

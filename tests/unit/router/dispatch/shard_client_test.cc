@@ -53,7 +53,7 @@ class ShardClientTest : public testing::Test, public ExecuteListener {
     request.mutable_limits()->set_max_sequences(1);
     ASSERT_EQ(Message(client_->Configure(request, deadline)), "");
     ASSERT_EQ(Message(client_->Warmup(Epoch(1), deadline).status()), "");
-    ASSERT_EQ(Message(client_->Commit(Epoch(1), {8}, 0, deadline).status()), "");
+    ASSERT_EQ(Message(client_->Commit(Epoch(1), {{8}}, deadline).status()), "");
     queue_->Own();
     client_->PrepareExecute(this, queue_);
     client_->StartExecute();

@@ -23,6 +23,7 @@ PlanBounds BoundsOf(const CoreRun::Options& options) {
   }
   bounds.block_size = options.capacity.block_size;
   bounds.cells = options.capacity.cells;
+  bounds.snapshots = options.capacity.snapshots;
   bounds.max_step_tokens = options.capacity.max_step_tokens;
   bounds.max_sequence_length = options.capacity.max_sequence_length;
   bounds.max_decode_rows = options.config.max_decode_rows;

@@ -39,6 +39,7 @@ constexpr std::uint32_t kBlockSize = 16;
 constexpr std::uint32_t kRoomyPool = kSlots * kLongest / kBlockSize;
 constexpr std::uint32_t kCells = 8 * kLongest;
 constexpr std::uint32_t kCandidates = 4;
+constexpr std::uint32_t kSnapshots = 6;
 constexpr std::uint32_t kRequests = 8;
 
 struct Load {
@@ -216,6 +217,7 @@ class Server {
     const Program::Lengths lengths = model_->program.TextLengths();
     options.capacity.length_rule = lengths.rule;
     options.capacity.original_length = lengths.original;
+    options.capacity.snapshots = model_->program.states.empty() ? 0 : kSnapshots;
     options.capacity.max_candidates = Has(Feature::kContrastiveSearch) ? kCandidates : 0;
     return options;
   }
@@ -259,6 +261,7 @@ class Server {
     if (!backend.ok()) return nullptr;
     EXPECT_TRUE((*backend)->Prepare(Limits(), communicator).ok());
     EXPECT_TRUE((*backend)->SetCells(load.padded ? kCells : 0, kSlots).ok());
+    EXPECT_TRUE((*backend)->SetSnapshots(model.program.states.empty() ? 0 : kSnapshots).ok());
     EXPECT_TRUE((*backend)->AllocateCache(blocks).ok());
     return *std::move(backend);
   }

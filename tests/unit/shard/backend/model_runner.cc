@@ -69,6 +69,7 @@ std::unique_ptr<ModelRunner> ModelRunner::Open(const RunnerOptions& options,
   for (std::size_t i = 0; i < ids.size(); ++i) {
     runner->tables_[static_cast<int>(i % options.sequences)].push_back(BlockId(ids[i]));
   }
+  EXPECT_EQ(runner->backend_->SetSnapshots(options.snapshots), absl::OkStatus());
   const absl::Status cache = runner->AllocateCache(static_cast<std::uint32_t>(ids.size()));
   EXPECT_TRUE(cache.ok()) << cache;
   return runner;
@@ -149,6 +150,19 @@ void ModelRunner::KeepDrafts(const Feed& fed, std::uint32_t rows) {
   const absl::Status status = backend_->KeepDrafts({&kept, 1});
   EXPECT_TRUE(status.ok()) << status;
   lengths_[fed.sequence] -= fed.drafts - rows;
+}
+
+void ModelRunner::Save(int sequence, std::uint32_t snapshot) {
+  const StateCopy copy{SlotId(static_cast<std::uint32_t>(sequence)), BlockId(snapshot)};
+  EXPECT_EQ(backend_->SaveStates({&copy, 1}), absl::OkStatus());
+}
+
+void ModelRunner::Restore(int sequence, std::uint32_t snapshot, int other, std::uint32_t length) {
+  const StateCopy copy{SlotId(static_cast<std::uint32_t>(sequence)), BlockId(snapshot)};
+  EXPECT_EQ(backend_->RestoreStates({&copy, 1}), absl::OkStatus());
+  const std::uint32_t shared = length / options_.block_size;
+  std::copy_n(tables_[other].begin(), shared, tables_[sequence].begin());
+  lengths_[sequence] = length;
 }
 
 std::vector<float> ModelRunner::Prefill(int sequence, const std::vector<TokenId>& tokens,

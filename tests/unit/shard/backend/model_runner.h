@@ -38,6 +38,7 @@ struct RunnerOptions {
   std::function<absl::StatusOr<std::unique_ptr<Backend>>(const Model&, LoadedWeights)> make;
   std::uint32_t max_candidate_rows = 0;
   std::uint32_t max_draft_rows = 0;
+  std::uint32_t snapshots = 0;
   Quantization quantization = Quantization::kNone;
   KvType kv_type = KvType::kAuto;
   std::string weight_format = "auto";
@@ -83,6 +84,10 @@ class ModelRunner {
     window_tables_[sequence].clear();
   }
 
+  void Save(int sequence, std::uint32_t snapshot);
+  // The sequence continues as `other` was when that snapshot of it was saved.
+  void Restore(int sequence, std::uint32_t snapshot, int other, std::uint32_t length);
+
   // `count` greedy tokens after `prompt`, which is computed in pieces of `chunk`.
   std::vector<TokenId> Greedy(int sequence, const std::vector<TokenId>& prompt, std::size_t count,
                               std::size_t chunk = 128);
@@ -113,7 +118,7 @@ class ModelRunner {
   std::map<int, std::uint32_t> lengths_;
   std::map<int, std::vector<BlockId>> window_tables_;  // of group 1, with window_tables
   std::vector<BlockId> window_pool_;                   // free; the last one is taken first
-  std::map<int, std::uint32_t> prompts_;  // their lengths
+  std::map<int, std::uint32_t> prompts_;               // their lengths
 };
 
 TokenId Argmax(const std::vector<float>& logits);

@@ -39,6 +39,7 @@ class Recurrent : public testing::TestWithParam<std::tuple<Runs, std::string>> {
     options.cpu_threads = threads;
     options.max_sequence_length = 128;
     options.max_draft_rows = kDrafts;
+    options.snapshots = 2;
     return ModelRunner::Open(options);
   }
 
@@ -111,6 +112,35 @@ TEST_P(Recurrent, TheStateIsThatAfterTheLastRightDraft) {
     runner->Reset(0);
     plain->Reset(0);
   }
+}
+
+// The slot that is saved has exchanged its state for that of a draft.
+TEST_P(Recurrent, ATextContinuesFromASnapshot) {
+  auto runner = Open();
+  auto plain = Open();
+  ASSERT_NE(runner, nullptr);
+  ASSERT_NE(plain, nullptr);
+  std::vector<TokenId> text = Text(32, 60);
+  runner->Prefill(0, {text.begin(), text.begin() + 29}, 128);
+  const ModelRunner::Feed fed{0, {text.begin() + 29, text.end()}, 2};
+  runner->Step({fed});
+  runner->KeepDrafts(fed, 2);
+  runner->Save(0, 1);
+  runner->Save(0, 0);
+  const std::vector<TokenId> others = Text(20, 7), more = Text(5, 30);
+  runner->Prefill(0, others, 128);
+  runner->Prefill(1, others, 128);
+  runner->Restore(1, 1, 0, 32);
+  plain->Prefill(0, text, 128);
+  ExpectSame(runner->Step({{1, more}}).at(0), plain->Step({{0, more}}).at(0));
+}
+
+TEST_P(Recurrent, RefusesUnknownSnapshots) {
+  auto runner = Open();
+  ASSERT_NE(runner, nullptr);
+  const StateCopy unknown[] = {{SlotId(0), BlockId(2)}, {SlotId(64), BlockId(1)}};
+  EXPECT_THAT(Message(runner->backend().SaveStates({unknown, 1})), HasSubstr("snapshot 2"));
+  EXPECT_THAT(Message(runner->backend().RestoreStates({unknown + 1, 1})), HasSubstr("slot 64"));
 }
 
 TEST_P(Recurrent, RefusesMoreDraftsThanItHasStatesFor) {

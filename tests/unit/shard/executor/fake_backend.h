@@ -75,6 +75,12 @@ class FakeBackend final : public Backend {
     }
     return absl::OkStatus();
   }
+  absl::Status SaveStates(std::span<const StateCopy> copies) override {
+    return NoteStates("save", copies);
+  }
+  absl::Status RestoreStates(std::span<const StateCopy> copies) override {
+    return NoteStates("restore", copies);
+  }
   absl::Status KeepDrafts(std::span<const DraftsKept> kept) override {
     for (const DraftsKept& one : kept) {
       events.push_back("keep " + std::to_string(one.segment) + " " + std::to_string(one.rows));
@@ -117,6 +123,14 @@ class FakeBackend final : public Backend {
   TokenId nan_token = -1;                       // rows of this token hold a NaN
 
  private:
+  absl::Status NoteStates(const std::string& what, std::span<const StateCopy> copies) {
+    for (const StateCopy& copy : copies) {
+      events.push_back(what + " slot " + std::to_string(copy.slot.value()) + " snapshot " +
+                       std::to_string(copy.snapshot.value()));
+    }
+    return absl::OkStatus();
+  }
+
   const std::uint32_t vocabulary_;
   std::vector<float> rows_;
 };

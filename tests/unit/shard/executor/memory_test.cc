@@ -103,6 +103,26 @@ TEST(CachePlan, HoldsAStateForEachSequence) {
                         "(--max-batch-size bounds them)"));
 }
 
+TEST(CachePlan, SnapshotsTakeAQuarterOfWhatStatesLeave) {
+  constexpr std::uint64_t kState = 4096;
+  const PagedLayout layout{UniformCaches(2, 1, 8), 16, DType::kFloat32};
+  const std::uint64_t block = layout.BytesPerBlock();
+  const CachePlan plan(layout, StatePlan{kState, 3, 0, 5});
+  v1::Limits limits;
+  limits.set_max_sequences(3);
+  limits.set_max_sequence_length(32);
+  const auto few = plan.Fit(3 * kState + 8 * kState, limits);
+  ASSERT_TRUE(few.ok()) << few.status();
+  EXPECT_EQ(few->snapshots, 2u);
+  EXPECT_EQ(few->blocks[0], 6 * kState / block);
+  EXPECT_EQ(plan.Bytes(*few), 11 * kState);
+  EXPECT_THAT(plan.Describe(*few), HasSubstr("states of 3 sequences and 2 snapshots of 4.0 KiB"));
+  const auto all = plan.Fit(100 * kState, limits);
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_EQ(all->snapshots, 5u);
+  EXPECT_EQ(plan.WantedBytes(limits), 3 * kState + 6 * block + 6 * block / 3);
+}
+
 TEST(CachePlan, HoldsAStateForEachDraft) {
   constexpr std::uint64_t kState = 4096;
   const PagedLayout layout{UniformCaches(2, 1, 8), 16, DType::kFloat32};
@@ -114,7 +134,8 @@ TEST(CachePlan, HoldsAStateForEachDraft) {
   ASSERT_TRUE(pool.ok()) << pool.status();
   EXPECT_EQ(pool->blocks[0], 1u);
   EXPECT_EQ(plan.Bytes(*pool), 5 * kState + layout.BytesPerBlock());
-  EXPECT_THAT(plan.Describe(*pool), HasSubstr("states of 3 sequences and 2 drafts of 4.0 KiB each"));
+  EXPECT_THAT(plan.Describe(*pool),
+              HasSubstr("states of 3 sequences and 2 drafts of 4.0 KiB each"));
 }
 
 // Blocks of 16 tokens: 2 KiB of a layer that keeps every position, 4 KiB of two with a window.

@@ -23,6 +23,8 @@ using plans::Append;
 using plans::Decode;
 using plans::Decodes;
 using plans::Prompt;
+using plans::Restore;
+using plans::Save;
 using plans::Start;
 using plans::Tokens;
 using plans::Whole;
@@ -218,6 +220,16 @@ TEST_F(ModelExecutorTest, DraftsAreKeptAsLongAsTheyAreRight) {
   Run(Decodes({0}));
   EXPECT_THAT(backend_.batches.back().tokens, ElementsAre(9)) << "one row, no draft";
   EXPECT_EQ(backend_.batches.back().segments[0].context_length, 9u);
+}
+
+TEST_F(ModelExecutorTest, StatesAreRestoredBeforeAStepAndSavedAfterIt) {
+  StepPlan plan = Whole(Start(1, {5, 6, 7}));
+  plan.starts[0].cached_length = 2;
+  plan.segments = {Prompt(1, 2, 1)};
+  plan.block_ops.insert(plan.block_ops.end(), {Save(1, 3), Restore(1, 4)});
+  Run(plan);
+  EXPECT_THAT(backend_.events,
+              ElementsAre("restore slot 1 snapshot 4", "execute", "save slot 1 snapshot 3"));
 }
 
 TEST_F(ModelExecutorTest, ADraftThatEndsTheSequenceIsItsLastToken) {

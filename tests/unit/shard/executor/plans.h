@@ -40,6 +40,20 @@ inline BlockOp Append(std::uint32_t slot, std::uint32_t block, std::uint32_t kv_
   op.dst = BlockId(block);
   return op;
 }
+inline BlockOp Save(std::uint32_t slot, std::uint32_t snapshot) {
+  BlockOp op;
+  op.kind = BlockOp::Kind::kSaveState;
+  op.slot = SlotId(slot);
+  op.dst = BlockId(snapshot);
+  return op;
+}
+inline BlockOp Restore(std::uint32_t slot, std::uint32_t snapshot) {
+  BlockOp op;
+  op.kind = BlockOp::Kind::kRestoreState;
+  op.slot = SlotId(slot);
+  op.src = BlockId(snapshot);
+  return op;
+}
 // A plan that starts one sequence and computes its whole prompt.
 inline StepPlan Whole(SequenceStart start, std::uint32_t block = 0) {
   StepPlan plan;

@@ -16,6 +16,8 @@ namespace {
 using plans::Append;
 using plans::Decode;
 using plans::Prompt;
+using plans::Restore;
+using plans::Save;
 using testing::HasSubstr;
 
 TEST_F(PlanCheckerTest, AcceptsTheWholeLifeOfASequence) {
@@ -288,6 +290,52 @@ TEST_F(PlanCheckerTest, DraftsOfAStepAreBounded) {
   more.segments = decode.segments;
   more.segments[1].max_rows = 10;
   ExpectRefused(more, "segments.decode.max_rows");
+}
+
+// The second sequence continues where the first had computed 4 of 6 prompt tokens.
+TEST_F(PlanCheckerTest, ACachedStartOfARecurrentModelRestoresASnapshotOfItsLength) {
+  PlanBounds bounds = Bounds();
+  bounds.prefixes = false;
+  bounds.snapshots = 2;
+  const auto begin = [&] {
+    Reset(bounds);
+    step_ = 0;
+    StepPlan first = NextPlan();
+    first.starts = {Start(0, 6)};
+    first.block_ops = {Append(0, 0), Append(0, 1), Save(0, 1)};
+    first.segments = {Prompt(0, 0, 4, Segment::Logits::kNone)};
+    Run(first, 4);
+    StepPlan second = NextPlan();
+    second.starts = {Start(1, 6)};
+    second.starts[0].cached_length = 4;
+    second.block_ops = {Append(1, 0), Append(1, 2)};
+    second.segments = {Prompt(1, 4, 2)};
+    return second;
+  };
+  StepPlan good = begin();
+  good.block_ops.push_back(Restore(1, 1));
+  Run(good, 6);
+  ExpectRefused(begin(), "starts.cached_length");
+  StepPlan never_saved = begin();
+  never_saved.block_ops.push_back(Restore(1, 0));
+  ExpectRefused(never_saved, "block_ops.src");
+  StepPlan unknown = begin();
+  unknown.block_ops.push_back(Restore(1, 2));
+  ExpectRefused(unknown, "below the 2 snapshots");
+  StepPlan running = begin();
+  running.block_ops.insert(running.block_ops.end(), {Restore(1, 1), Restore(0, 1)});
+  ExpectRefused(running, "block_ops.src");
+}
+
+TEST_F(PlanCheckerTest, OnlyAPromptOfThePlanIsSaved) {
+  PlanBounds bounds = Bounds();
+  bounds.snapshots = 1;
+  Reset(bounds);
+  Run(WholePrompt(0, 0), 4);
+  StepPlan decode = NextPlan();
+  decode.block_ops = {Append(0, 1), Save(0, 0)};
+  decode.segments = {Decode(0)};
+  ExpectRefused(decode, "a slot whose prompt the plan computes");
 }
 
 TEST_F(PlanCheckerTest, CandidatesAreBounded) {
