@@ -92,7 +92,8 @@ TEST_F(CheckerTest, ReportsAGaugeOfReasonsThatDiffers) {
   ++state.waiting_for[static_cast<std::size_t>(Budget::kBlocks)];
   checker_.Check(input_, out_, state);
   ASSERT_FALSE(checker_.findings().empty());
-  EXPECT_THAT(checker_.findings().lines().front(), HasSubstr("G2: requests waiting for blocks: 0"));
+  EXPECT_THAT(checker_.findings().lines().front(),
+              HasSubstr("G2: requests waiting: 0, of all reasons 1"));
 }
 
 TEST_F(CheckerTest, ReportsAnEndWithoutItsDecision) {
@@ -119,6 +120,21 @@ TEST_F(CheckerTest, ReportsAStartWithOtherLogprobsAndOtherCounts) {
   EXPECT_THAT(First(), HasSubstr("request 2 starts with another logprobs"));
   EXPECT_THAT(checker_.findings().lines(),
               Contains(HasSubstr("StepInfo has other numbers of blocks")));
+}
+
+TEST_F(CheckerTest, ReportsAnotherPredictionThanThatOfTheModel) {
+  Compute();
+  ASSERT_EQ(out_.steps.size(), 1u);
+  out_.steps[0].predicted = Duration(1);
+  EXPECT_EQ(First(), "model: StepInfo.predicted: 0 by the model, 1 by the core");
+}
+
+TEST_F(CheckerTest, ReportsADecisionThatTheModelDoesNotMake) {
+  Compute();
+  out_.decisions.push_back(Decision{});
+  out_.decisions.back().kind = DecisionKind::kSplit;
+  out_.decisions.back().request = RequestId(1);
+  EXPECT_THAT(First(), HasSubstr("model: expects no further decision, the core says"));
 }
 
 TEST_F(CheckerTest, ReportsARequestThatNeverEnds) {
