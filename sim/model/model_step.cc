@@ -1,7 +1,6 @@
 #include "sim/model/model_step.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "sim/model/told.h"
@@ -79,8 +78,7 @@ void PlanComparison::CompareStarts(const ModelStep& step, const PlanOut& out) {
     const SequenceStart& start = out.plan.starts[i];
     ExpectEqual("a sequence that starts", step.starts[i].sequence.value(), start.sequence.value());
     ExpectEqual("a request that starts", step.starts[i].request.value(), out.requests[i].value());
-    ExpectEqual("cached_length of sequence " + std::to_string(start.sequence.value()),
-                step.starts[i].cached, start.cached_length);
+    ExpectEqual("cached_length", step.starts[i].cached, start.cached_length);
     slots_[start.slot] = start.sequence;
   }
 }
@@ -93,25 +91,22 @@ void PlanComparison::CompareBlocks(const ModelStep& step, const StepPlan& plan) 
     ExpectEqual("the sequence of a block", model.sequence.value(), OnSlot(op.slot).value());
     ExpectEqual("a copied block", model.copy_of.has_value(), op.kind == BlockOp::Kind::kCopy);
     if (model.drawn) names_[model.block] = op.dst;
-    ExpectEqual("a block of sequence " + std::to_string(model.sequence.value()),
-                names_[model.block].value(), op.dst.value());
+    ExpectEqual("the number of a block", names_[model.block].value(), op.dst.value());
     if (model.copy_of) ExpectEqual("a source", names_[*model.copy_of].value(), op.src.value());
   }
 }
 
 void PlanComparison::CompareSegments(const ModelStep& step, const StepPlan& plan) const {
-  ExpectEqual("segments of step " + std::to_string(step.step.value()), step.segments.size(),
-              plan.segments.size());
+  ExpectEqual("segments of a step", step.segments.size(), plan.segments.size());
   for (std::size_t i = 0; i < step.segments.size(); ++i) {
     const ModelStep::Rows& model = step.segments[i];
     const Segment& segment = plan.segments[i];
-    const std::string of = " of sequence " + std::to_string(model.sequence.value());
     ExpectEqual("the sequence of a segment", model.sequence.value(), OnSlot(segment.slot).value());
-    ExpectEqual("a chunk" + of, model.prompt, segment.kind == Segment::Kind::kPrompt);
-    ExpectEqual("rows" + of, model.count, segment.Rows());
+    ExpectEqual("a prompt segment", model.prompt, segment.kind == Segment::Kind::kPrompt);
+    ExpectEqual("rows of a segment", model.count, segment.Rows());
     if (!model.prompt) continue;
-    ExpectEqual("the chunk's begin" + of, model.first, segment.first);
-    ExpectEqual("logits" + of, static_cast<std::uint64_t>(model.logits),
+    ExpectEqual("the begin of a chunk", model.first, segment.first);
+    ExpectEqual("logits of a chunk", static_cast<std::uint64_t>(model.logits),
                 static_cast<std::uint64_t>(segment.logits));
   }
 }

@@ -66,10 +66,10 @@ void Told::ExpectEnd() const {
   ExpectEqual("changes of pinned prefixes", pin_, out_.pins.size());
 }
 
-void ExpectEqual(const std::string& what, std::uint64_t model, std::uint64_t core) {
-  if (model == core) return;
-  throw Difference{what + ": " + std::to_string(model) + " by the model, " + std::to_string(core) +
-                   " by the core"};
+void ThrowDifference(std::string_view what, std::string_view whose, std::uint64_t model,
+                     std::uint64_t core) {
+  throw Difference{std::string(what) + std::string(whose) + ": " + std::to_string(model) +
+                   " by the model, " + std::to_string(core) + " by the core"};
 }
 
 }  // namespace penstock::sim

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "scheduler/output.h"
 
@@ -13,6 +15,9 @@ namespace penstock::sim {
 struct Difference {
   std::string what;
 };
+
+[[noreturn]] void ThrowDifference(std::string_view what, std::string_view whose,
+                                  std::uint64_t model, std::uint64_t core);
 
 class Told {
  public:
@@ -42,8 +47,11 @@ class Told {
   std::size_t pin_ = 0;
 };
 
-// Throws a Difference unless both are equal.
-void ExpectEqual(const std::string& what, std::uint64_t model, std::uint64_t core);
+// Throws a Difference unless both are equal. `whose` follows `what` in its text.
+inline void ExpectEqual(std::string_view what, std::uint64_t model, std::uint64_t core,
+                        std::string_view whose = {}) {
+  if (model != core) ThrowDifference(what, whose, model, core);
+}
 
 std::string Text(const Decision& decision);
 

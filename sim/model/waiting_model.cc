@@ -211,8 +211,7 @@ void WaitingModel::CheckGauges(const scheduler::Snapshot& state) const {
   std::array<std::uint32_t, kBudgets> own{};
   for (const ModelWaiting& each : all_) ++own[static_cast<std::size_t>(each.reason.budget)];
   for (std::size_t i = 0; i < kBudgets; ++i) {
-    ExpectEqual("requests waiting for " + std::string(BudgetName(Budget(i))), own[i],
-                state.waiting_for[i]);
+    ExpectEqual("requests waiting for ", own[i], state.waiting_for[i], BudgetName(Budget(i)));
   }
 }
 

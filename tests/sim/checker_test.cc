@@ -44,6 +44,15 @@ class CheckerTest : public ::testing::Test {
     out_.Clear();
     core_.Apply(input_, out_);
   }
+  // The result of step 1 makes room for a plan that starts request 2.
+  void ArriveAndCompute() {
+    scheduler::Arrival arrival;
+    arrival.request = RequestId(2);
+    arrival.prompt = {7, 8, 9};
+    arrival.max_new_tokens = 2;
+    Apply(arrival);
+    Compute();
+  }
   std::string First() {
     checker_.Check(input_, out_, core_.Inspect());
     return checker_.findings().empty() ? "" : checker_.findings().lines().front();
@@ -105,14 +114,8 @@ TEST_F(CheckerTest, ReportsAnEndWithoutItsDecision) {
   EXPECT_THAT(First(), HasSubstr("requests finished: 1 by the events, 0 by the decisions"));
 }
 
-// The result of step 1 makes room for a plan that starts request 2.
 TEST_F(CheckerTest, ReportsAStartWithOtherLogprobsAndOtherCounts) {
-  scheduler::Arrival arrival;
-  arrival.request = RequestId(2);
-  arrival.prompt = {7, 8, 9};
-  arrival.max_new_tokens = 2;
-  Apply(arrival);
-  Compute();
+  ArriveAndCompute();
   ASSERT_EQ(out_.plans.size(), 1u);
   ASSERT_EQ(out_.plans[0].plan.starts.size(), 1u);
   out_.plans[0].plan.starts[0].logprobs.top_n = 3;
@@ -123,7 +126,7 @@ TEST_F(CheckerTest, ReportsAStartWithOtherLogprobsAndOtherCounts) {
 }
 
 TEST_F(CheckerTest, ReportsAnotherPredictionThanThatOfTheModel) {
-  Compute();
+  ArriveAndCompute();
   ASSERT_EQ(out_.steps.size(), 1u);
   out_.steps[0].predicted = Duration(1);
   EXPECT_EQ(First(), "model: StepInfo.predicted: 0 by the model, 1 by the core");
