@@ -69,18 +69,34 @@ void AdmissionQueue::MarkAllChanged() {
   for (const WaitingRequest* each : requests_.All()) changed_.push_back(each->request.request);
 }
 
-// The front has no request before it. It waits for what the last plan was short of, or a result.
 void AdmissionQueue::ExplainChanged(std::optional<GroupId> first_group, Time now, Outputs& out) {
+  if (changed_.empty()) return;
+  // A request that is first in the order waits for the front, which may be another one now.
+  if (const auto* first = requests_.First()) changed_.push_back(first->request.request);
+  WaitingRequest* const front = first_group ? requests_.Front(*first_group) : nullptr;
   for (const RequestId request : changed_) {
     WaitingRequest* waiting = requests_.Find(request);
     if (waiting == nullptr) continue;
-    if (!first_group) {
+    if (front == nullptr) {
       Defer(*waiting, {Budget::kGroup, 1, 0}, {}, now, out);
-    } else if (const auto* before = requests_.Before(*waiting, *first_group)) {
-      Defer(*waiting, {Budget::kOrder, 1, 0}, before->request.request, now, out);
+    } else if (waiting == front) {
+      ForgetOrder(*waiting);
+    } else {
+      const WaitingRequest* before = requests_.Before(*waiting, *front);
+      const auto name = before != nullptr ? std::optional(before->request.request) : std::nullopt;
+      Defer(*waiting, {Budget::kOrder, 1, 0}, name, now, out);
     }
   }
   changed_.clear();
+}
+
+// The front waits for no other request, but for what the last plan was short of, or for a result.
+void AdmissionQueue::ForgetOrder(WaitingRequest& front) {
+  if (front.deferred.budget != Budget::kOrder || !front.waits_for) return;
+  Count(Budget::kOrder, -1);
+  Count(Budget::kNone, 1);
+  front.deferred = {};
+  front.waits_for.reset();
 }
 
 }  // namespace penstock::scheduler

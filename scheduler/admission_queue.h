@@ -63,6 +63,7 @@ class AdmissionQueue {
 
  private:
   void Enter(const WaitingRequest& request);
+  void ForgetOrder(WaitingRequest& front);
   void Leave(const WaitingRequest& request);
   void Count(Budget budget, int change);
 

@@ -179,12 +179,7 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   decision.available = available;
   decision.step = draft_.step();
   AddChunk(sequence, now, out);
-  if (!sequence.tail_to_copy) return;
-  // The step has no tokens left for it. The tail may be evicted before the next step.
-  sequence.tail_to_copy.reset();
-  table_.cache().FinishTail();
-  sequence.cached_length -= sequence.cached_length % capacity_.block_size;
-  sequence.prompt_planned = sequence.cached_length;
+  PENSTOCK_CHECK(!sequence.tail_to_copy, "the step that admits a request copies the tail it finds");
 }
 
 bool GroupScheduler::FinishStep(std::uint32_t waiting, bool ends_alone, Outputs& out) {

@@ -61,6 +61,10 @@ class GroupScheduler {
   std::optional<RequestId> OldestRunning() const;
   const GroupAdmission& admission() const { return admission_; }
 
+  // The next step takes memory for decodes, or gives back the headroom of sequences that ended.
+  bool StepChangesMemory() const {
+    return running() > 0 || preemption_.headroom() > 0 || preemption_.window_headroom() > 0;
+  }
   bool CanPlan() const { return in_flight_.size() < config_.pipeline_depth; }
   void BeginStep(Time now, Outputs& out);
   void Admit(Work work, SequenceId id, Time now, Outputs& out);

@@ -26,7 +26,7 @@ void StepLoop::MakeSteps(Outputs& out) {
 
 bool StepLoop::MakeStep(GroupScheduler& group, Outputs& out) {
   if (!group.CanPlan()) return false;
-  if (group.running() > 0) groups_.MarkChanged();  // its decodes take memory
+  if (group.StepChangesMemory()) groups_.MarkChanged();
   group.BeginStep(now_, out);
   queue_.Requeue(group.TakePreempted(), now_, out);
   if (!TooFewNewcomers(group, out)) {

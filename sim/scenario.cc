@@ -81,12 +81,14 @@ class Draw {
     Settings();
     Times();
     Load();
+    ManyAlike();
     Faults();
     SmallerGroups();
     FollowUps();
     EarlyCancels();
     MeetingEnds();
     Timing();
+    EqualLengths();
     Placing();
     Pinning();
     DrawContrastive(random_, scenario_);
@@ -105,7 +107,7 @@ class Draw {
   }
 
   void Groups() {
-    const std::uint32_t count = random_.OneIn(2) ? random_.Between(2, 3) : 1;
+    const std::uint32_t count = random_.OneIn(4) ? 1 : random_.Between(2, 3);
     GroupCapacity capacity;
     capacity.block_size = random_.OneIn(4) ? random_.Between(1, 8) : 4;
     capacity.slots = crowded_ ? random_.Between(6, 12) : random_.Between(1, 10);
@@ -152,7 +154,7 @@ class Draw {
   }
 
   void Policies(Config& config) {
-    if (random_.OneIn(2)) config.order = static_cast<Order>(random_.Below(4));
+    config.order = static_cast<Order>(random_.Below(4));
     config.prefix_caching = !random_.OneIn(4);
     if (random_.OneIn(2)) config.max_overtakes = random_.Between(1, 6);
     if (crowded_ || random_.OneIn(2)) {
@@ -245,6 +247,45 @@ class Draw {
       Append(now, Arrives(RequestId(i), families));
     }
     end_ = now + kUnit * 200;
+  }
+
+  // Many short outputs of one class. Later ones are expected to be as long as these were.
+  void ManyAlike() {
+    Config& config = scenario_.config;
+    const bool optimistic = config.admission != AdmissionMode::kGuaranteed;
+    if (!optimistic || !random_.OneIn(4)) return;
+    const bool given = config.admission == AdmissionMode::kOptimistic && random_.OneIn(2);
+    const auto each_class = static_cast<RequestClass>(random_.Below(5));
+    config.max_waiting_requests += 20;
+    scenario_.eos_one_in = random_.Between(3, 12);
+    Time now{};
+    for (std::uint32_t i = random_.Between(36, 60); i > 0; --i) {
+      ClientArrives client = Arrives(RequestId(5000 + i), 1);
+      client.arrival.prompt.resize(std::min<std::size_t>(client.arrival.prompt.size(), 6));
+      client.arrival.max_new_tokens = random_.Between(2, 12);
+      now += kUnit * random_.Below(12);
+      Append(now, std::move(client));
+    }
+    for (TimedEvent& event : scenario_.script) {
+      auto* client = std::get_if<ClientArrives>(&event.what);
+      if (client == nullptr || random_.OneIn(8)) continue;
+      client->arrival.request_class = each_class;
+      client->arrival.length_given = given;
+      client->arrival.predicted_tokens = 0;
+    }
+  }
+
+  // Few different lengths, so that static batches of equal lengths have several members.
+  void EqualLengths() {
+    const Config& config = scenario_.config;
+    const bool equal = config.batching == Batching::kStatic &&
+                       config.static_grouping == scheduler::StaticGrouping::kEqual;
+    for (TimedEvent& event : scenario_.script) {
+      auto* client = std::get_if<ClientArrives>(&event.what);
+      if (!equal || client == nullptr || random_.OneIn(4)) continue;
+      client->arrival.prompt.resize(random_.Between(3, 4), TokenId{77});
+      client->arrival.max_new_tokens = random_.OneIn(3) ? 6 : 5;
+    }
   }
 
   // Prompts of one family begin with the same tokens, so they share prefixes of every length.

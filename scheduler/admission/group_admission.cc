@@ -36,7 +36,11 @@ std::optional<Shortage> GroupAdmission::Check(const Work& work) const {
 
 std::uint32_t GroupAdmission::CachedTokens(const Work& work) const {
   const PrefixMatch match = group_.sharing.Match(work, group_.draft.step());
-  return match.blocks * capacity_.block_size + match.tail_tokens;
+  const std::uint32_t blocks = match.blocks * capacity_.block_size;
+  if (!match.tail) return blocks;
+  const std::uint32_t needed = policy_.BlocksToReserve(work) - (match.blocks - match.unlocked);
+  // A tail is copied only if a block is left besides the reservation (BlockCache::BeginTail).
+  return needed < group_.table.pool().available() ? blocks + match.tail_tokens : blocks;
 }
 
 std::optional<Shortage> GroupAdmission::CheckStep(const Work& work) const {

@@ -35,9 +35,9 @@ void KeyOrder::Remove(WaitingRequest& request) {
   PENSTOCK_CHECK(places_.erase(PlaceOf(request)) == 1, "only a waiting request is removed");
 }
 
-WaitingRequest* KeyOrder::Next(GroupId) {
-  return places_.empty() ? nullptr : places_.begin()->request;
-}
+WaitingRequest* KeyOrder::Next(GroupId) { return First(); }
+
+WaitingRequest* KeyOrder::First() { return places_.empty() ? nullptr : places_.begin()->request; }
 
 WaitingRequest* KeyOrder::Before(const WaitingRequest& request) {
   const auto it = places_.lower_bound(PlaceOf(request));

@@ -18,6 +18,7 @@ class KeyOrder final : public OrderPolicy {
   void Add(WaitingRequest& request) override;
   void Remove(WaitingRequest& request) override;
   WaitingRequest* Next(GroupId group) override;
+  WaitingRequest* First() override;
   WaitingRequest* Before(const WaitingRequest& request) override;
   WaitingRequest* After(const WaitingRequest& request) override;
 

@@ -36,8 +36,9 @@ class OrderPolicy {
   // The request to admit next to this group; null when none waits.
   virtual WaitingRequest* Next(GroupId group) = 0;
 
-  // The requests directly before and after it; null at the ends. A policy whose order changes
-  // without Add and Remove returns Next (null for Next itself) and null.
+  // The first of all requests, and those directly before and after one; null at the ends. All
+  // three are null if the order differs between groups or changes without Add and Remove.
+  virtual WaitingRequest* First() = 0;
   virtual WaitingRequest* Before(const WaitingRequest& request) = 0;
   virtual WaitingRequest* After(const WaitingRequest& request) = 0;
 };

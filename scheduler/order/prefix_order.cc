@@ -84,11 +84,4 @@ WaitingRequest* PrefixOrder::Next(GroupId group) {
   return best;
 }
 
-WaitingRequest* PrefixOrder::Before(const WaitingRequest& request) {
-  WaitingRequest* next = Next(last_.empty() ? GroupId(0) : last_.begin()->first);
-  return next == &request ? nullptr : next;
-}
-
-WaitingRequest* PrefixOrder::After(const WaitingRequest&) { return nullptr; }
-
 }  // namespace penstock::scheduler

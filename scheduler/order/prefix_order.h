@@ -37,8 +37,9 @@ class PrefixOrder final : public OrderPolicy {
   void Add(WaitingRequest& request) override;
   void Remove(WaitingRequest& request) override;
   WaitingRequest* Next(GroupId group) override;
-  WaitingRequest* Before(const WaitingRequest& request) override;
-  WaitingRequest* After(const WaitingRequest& request) override;
+  WaitingRequest* First() override { return nullptr; }
+  WaitingRequest* Before(const WaitingRequest&) override { return nullptr; }
+  WaitingRequest* After(const WaitingRequest&) override { return nullptr; }
 
  private:
   struct ByTokens {

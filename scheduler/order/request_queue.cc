@@ -64,14 +64,11 @@ WaitingRequest* RequestQueue::Front(GroupId group, const Fits& fits) {
   return front;
 }
 
-WaitingRequest* RequestQueue::Before(const WaitingRequest& request, GroupId group) {
-  WaitingRequest* front = Front(group);
-  if (front == &request) return nullptr;
+WaitingRequest* RequestQueue::Before(const WaitingRequest& request, WaitingRequest& front) {
   if (request.restart()) {
     return *std::next(std::find(restarts_.begin(), restarts_.end(), &request));
   }
-  WaitingRequest* before = order_->Before(request);
-  return before != nullptr ? before : front;
+  return order_->First() == &request ? &front : order_->Before(request);
 }
 
 WaitingRequest* RequestQueue::After(const WaitingRequest& request) {

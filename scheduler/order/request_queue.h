@@ -48,8 +48,10 @@ class RequestQueue {
   WaitingRequest* Front(GroupId group, const Fits& fits);
   // The same of all requests.
   WaitingRequest* Front(GroupId group);
-  // The request before it; null when it is the front.
-  WaitingRequest* Before(const WaitingRequest& request, GroupId group);
+  // The first in the order, of those that never ran. Null if none waits or the order does not know.
+  WaitingRequest* First() { return order_->First(); }
+  // The request before it, which is not `front`. Null if the order does not know.
+  WaitingRequest* Before(const WaitingRequest& request, WaitingRequest& front);
   // The request after it; null at the end, or if the order does not know.
   WaitingRequest* After(const WaitingRequest& request);
   // Null when it does not wait here.

@@ -1,5 +1,7 @@
 #include "scheduler/step/padded_layout.h"
 
+#include <utility>
+
 #include "common/check.h"
 #include "scheduler/admission/admission_policy.h"
 #include "scheduler/decide.h"
@@ -47,13 +49,13 @@ void PaddedLayout::KeepRow(const Sequence& sequence) {
 }
 
 void PaddedLayout::SplitDecodes(const CostModel& cost, StepDraft& draft, Time now, Outputs& out) {
-  resplit_ = false;
   if (rows_.empty()) return;
-  resplit_ = sub_batches_.Update(rows_, cost.LaunchCells());
+  const bool resplit = sub_batches_.Update(rows_, cost.LaunchCells());
+  resplit_ = resplit_ || resplit;
   PENSTOCK_CHECK(!stores_rows() || sub_batches_.Cells() <= capacity_.cells,
                  "admission counted the cells of the best partition");
   sub_batches_.AddGroups(rows_, draft.plan().groups);
-  for (std::size_t i = 0; resplit_ && i < rows_.size(); ++i) {
+  for (std::size_t i = 0; resplit && i < rows_.size(); ++i) {
     if (!sub_batches_.Moved(i)) continue;
     const Sequence& sequence = *table_.Find(rows_[i].sequence);
     Decision& decision = Decide(group_, sequence, DecisionKind::kSplit, now, out);
@@ -70,12 +72,12 @@ void PaddedLayout::AddPrompts(StepPlan& plan) const {
   }
 }
 
-void PaddedLayout::Describe(StepInfo& info) const {
+void PaddedLayout::Describe(StepInfo& info) {
   if (rows_.empty()) return;
   info.decode_parts = sub_batches_.parts();
   info.decode_cells = sub_batches_.Cells();
   info.decode_tokens = sub_batches_.Tokens();
-  info.resplit = resplit_;
+  info.resplit = std::exchange(resplit_, false);
 }
 
 // The step that moved the sequence into a padded row was the last to read its blocks.

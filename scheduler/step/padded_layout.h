@@ -62,7 +62,8 @@ class PaddedLayout {
   void SplitDecodes(const CostModel& cost, StepDraft& draft, Time now, Outputs& out);
   // Makes a sub-batch of each prefill chunk. All segments are in the plan.
   void AddPrompts(StepPlan& plan) const;
-  void Describe(StepInfo& info) const;
+  // Of a step that is sent.
+  void Describe(StepInfo& info);
 
   // The result of a step that refers to the sequence arrived.
   void OnResult(Sequence& sequence, StepId step);
@@ -76,7 +77,7 @@ class PaddedLayout {
   PaddedBound bound_;
   DecodeSubBatches sub_batches_;
   std::vector<DecodeRow> rows_;  // of the step being composed
-  bool resplit_ = false;         // the step took a new partition
+  bool resplit_ = false;         // a new partition was taken since the last step that was sent
 };
 
 }  // namespace penstock::scheduler

@@ -49,6 +49,7 @@ void Checker::Check(const Input& input, const Outputs& out, const Snapshot& stat
   CheckDecisionCounts(out);
   CheckProgress();
   CheckWorstCases();
+  if (const auto difference = model_.Check(input, out, state)) findings_.Add("model", *difference);
 }
 
 // --- Inputs
@@ -153,7 +154,6 @@ void Checker::Requeue(Request& request) {
   request.prompt_logprobs.clear();
   if (request.done()) return;
   request.state = State::kWaiting;
-  request.reason = Budget::kNone;
   ++queued_;
 }
 
@@ -244,11 +244,13 @@ void Checker::TakeDeferral(const Decision& decision, Request& request) {
     expect(budget == Budget::kBlocks || budget == Budget::kTotalTokens, "for no memory");
     return expect(decision.needed > 0, "for nothing");
   }
-  request.reason = budget;
   expect(request.waiting(), "and does not wait");
   expect(decision.needed > decision.available, "though it has what it needs");
   expect((budget == Budget::kGroup) == groups_.empty(), "for a group");
   if (budget != Budget::kOrder && budget != Budget::kPrefix) return;
+  if (budget == Budget::kOrder && !decision.behind) {
+    return expect(config_.order == Order::kLongestPrefix, "and the request before it has no name");
+  }
   const auto behind = requests_.find(decision.behind.value_or(RequestId(0)));
   if (behind == requests_.end()) return expect(false, "for an unknown request");
   if (budget == Budget::kOrder) return expect(behind->second.waiting(), "for one that left");

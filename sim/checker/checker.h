@@ -25,12 +25,14 @@
 #include "sim/checker/group_model.h"
 #include "sim/checker/queue_model.h"
 #include "sim/checker/request_model.h"
+#include "sim/model/core_model.h"
 
 namespace penstock::sim {
 
 class Checker {
  public:
-  explicit Checker(const scheduler::Config& config) : config_(config), oracle_(findings_) {}
+  explicit Checker(const scheduler::Config& config)
+      : config_(config), oracle_(findings_), model_(config) {}
 
   // Call after Apply(input, out), with Inspect() as `state`.
   void Check(const scheduler::Input& input, const scheduler::Outputs& out,
@@ -88,6 +90,7 @@ class Checker {
   const scheduler::Config config_;
   Findings findings_;
   EventOracle oracle_;
+  CoreModel model_;
   std::map<RequestId, Request> requests_;
   std::map<GroupId, GroupModel> groups_;
   std::set<RequestId> alive_;  // waiting, admitted or preempted

@@ -10,7 +10,7 @@ namespace penstock::sim {
 class Findings {
  public:
   // `guarantee` as in docs/scheduling-guarantees.md: "G1" … "G9"; "core" for the core's own
-  // assertion.
+  // assertion, "model" for a difference from sim/model.
   void Add(const char* guarantee, const std::string& what) {
     lines_.push_back(std::string(guarantee) + ": " + what);
   }

@@ -33,11 +33,6 @@ void GroupModel::Complain(const char* guarantee, const std::string& what) {
                                std::to_string(last_step_.value()) + ": " + what);
 }
 
-std::uint32_t GroupModel::prefill_tokens() const {
-  const std::uint32_t share = config_.max_batch_prefill_tokens;
-  return share > 0 ? std::min(share, step_tokens()) : step_tokens();
-}
-
 void GroupModel::Admit(RequestModel& request) {
   if (!request.waiting()) Complain("G2", Name(request.arrival.request) + " is admitted twice");
   request.state = RequestModel::State::kAdmitted;

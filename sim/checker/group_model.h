@@ -64,7 +64,10 @@ class GroupModel {
   std::uint32_t step_tokens() const {
     return std::min(config_.max_step_tokens, capacity_.max_step_tokens);
   }
-  std::uint32_t prefill_tokens() const;
+  std::uint32_t prefill_tokens() const {
+    const std::uint32_t share = config_.max_batch_prefill_tokens;
+    return share > 0 ? std::min(share, step_tokens()) : step_tokens();
+  }
 
   // A decision admits the request; the plan that starts it may follow later.
   void Admit(RequestModel& request);

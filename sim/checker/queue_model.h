@@ -31,7 +31,7 @@ class QueueModel {
   void CheckOrder(const RequestModel& admitted, const GroupModel& group) const;
   // Batching::kStatic: a batch is admitted in one step, with equal lengths if it must be.
   void CheckBatch(const RequestModel& admitted, const GroupModel& group, const Decision& decision);
-  // The gauge of waiting requests by reason.
+  // The gauge of waiting requests by reason counts each of them once.
   void CheckReasons(const scheduler::Snapshot& state) const;
 
  private:

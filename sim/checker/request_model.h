@@ -31,7 +31,6 @@ struct RequestModel {
   bool recomputed = false;        // preempted as it passed the original length
   std::uint32_t overtaken = 0;
   std::uint32_t passed = 0;            // overtaken, by requests of all groups
-  Budget reason = Budget::kNone;       // why it waits, by the last decision
   std::uint64_t steps_waited = 0;      // results that arrived while it waited
   std::uint64_t most_steps = 0;        // the most steps that it may wait; 0 = no bound is known
   bool refused = false;                // by a decision

@@ -44,6 +44,15 @@ class CheckerTest : public ::testing::Test {
     out_.Clear();
     core_.Apply(input_, out_);
   }
+  // The result of step 1 makes room for a plan that starts request 2.
+  void ArriveAndCompute() {
+    scheduler::Arrival arrival;
+    arrival.request = RequestId(2);
+    arrival.prompt = {7, 8, 9};
+    arrival.max_new_tokens = 2;
+    Apply(arrival);
+    Compute();
+  }
   std::string First() {
     checker_.Check(input_, out_, core_.Inspect());
     return checker_.findings().empty() ? "" : checker_.findings().lines().front();
@@ -92,7 +101,8 @@ TEST_F(CheckerTest, ReportsAGaugeOfReasonsThatDiffers) {
   ++state.waiting_for[static_cast<std::size_t>(Budget::kBlocks)];
   checker_.Check(input_, out_, state);
   ASSERT_FALSE(checker_.findings().empty());
-  EXPECT_THAT(checker_.findings().lines().front(), HasSubstr("G2: requests waiting for blocks: 0"));
+  EXPECT_THAT(checker_.findings().lines().front(),
+              HasSubstr("G2: requests waiting: 0, of all reasons 1"));
 }
 
 TEST_F(CheckerTest, ReportsAnEndWithoutItsDecision) {
@@ -104,14 +114,8 @@ TEST_F(CheckerTest, ReportsAnEndWithoutItsDecision) {
   EXPECT_THAT(First(), HasSubstr("requests finished: 1 by the events, 0 by the decisions"));
 }
 
-// The result of step 1 makes room for a plan that starts request 2.
 TEST_F(CheckerTest, ReportsAStartWithOtherLogprobsAndOtherCounts) {
-  scheduler::Arrival arrival;
-  arrival.request = RequestId(2);
-  arrival.prompt = {7, 8, 9};
-  arrival.max_new_tokens = 2;
-  Apply(arrival);
-  Compute();
+  ArriveAndCompute();
   ASSERT_EQ(out_.plans.size(), 1u);
   ASSERT_EQ(out_.plans[0].plan.starts.size(), 1u);
   out_.plans[0].plan.starts[0].logprobs.top_n = 3;
@@ -119,6 +123,21 @@ TEST_F(CheckerTest, ReportsAStartWithOtherLogprobsAndOtherCounts) {
   EXPECT_THAT(First(), HasSubstr("request 2 starts with another logprobs"));
   EXPECT_THAT(checker_.findings().lines(),
               Contains(HasSubstr("StepInfo has other numbers of blocks")));
+}
+
+TEST_F(CheckerTest, ReportsAnotherPredictionThanThatOfTheModel) {
+  ArriveAndCompute();
+  ASSERT_EQ(out_.steps.size(), 1u);
+  out_.steps[0].predicted = Duration(1);
+  EXPECT_EQ(First(), "model: StepInfo.predicted: 0 by the model, 1 by the core");
+}
+
+TEST_F(CheckerTest, ReportsADecisionThatTheModelDoesNotMake) {
+  Compute();
+  out_.decisions.push_back(Decision{});
+  out_.decisions.back().kind = DecisionKind::kSplit;
+  out_.decisions.back().request = RequestId(1);
+  EXPECT_THAT(First(), HasSubstr("model: expects no further decision, the core says"));
 }
 
 TEST_F(CheckerTest, ReportsARequestThatNeverEnds) {

@@ -230,6 +230,33 @@ TEST_F(Blocked, ByOrderUntilTheRequestBeforeItIsAdmitted) {
   ExpectInTheNextPlan(4);
 }
 
+TEST_F(Blocked, ByNoRequestThatLeft) {
+  Config config;
+  config.max_batch_size = 1;
+  Make(config, Harness::Capacity());
+  for (std::uint64_t id = 1; id <= 3; ++id) Arrive(id, 4, 40);
+  Settle();
+  ExpectBlocked(3, Budget::kOrder, 1, 0, 2);
+  Cancel(2);  // all plans are in flight, so only the next result tells why 3 waits
+  const Snapshot state = harness_->state();
+  EXPECT_EQ(state.waiting_for[static_cast<std::size_t>(Budget::kOrder)], 0u);
+  EXPECT_EQ(state.waiting_for[static_cast<std::size_t>(Budget::kNone)], 1u);
+  Result();
+  ExpectBlocked(3, Budget::kBatchSize, 2, 1, 1);
+}
+
+// The request that is next differs with the prefix cache, so none is named.
+TEST_F(Blocked, ByAnOrderThatNamesNoRequest) {
+  Config config;
+  config.order = Order::kLongestPrefix;
+  config.max_batch_size = 1;
+  Make(config, Harness::Capacity());
+  for (std::uint64_t id = 1; id <= 3; ++id) Arrive(id, 4, 40);
+  Settle();
+  ExpectBlocked(2, Budget::kBatchSize, 2, 1, 1);
+  ExpectBlocked(3, Budget::kOrder, 1, 0, {});
+}
+
 TEST_F(Blocked, WhileNoGroupIsUp) {
   harness_.emplace();
   Arrive(1, 4, 4);

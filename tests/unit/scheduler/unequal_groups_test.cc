@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <optional>
@@ -13,7 +14,9 @@
 namespace penstock::scheduler {
 namespace {
 
+using ::testing::Contains;
 using ::testing::Pair;
+using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
 
 // Group 0 has candidates for contrastive search, group 1 has room for long sequences.
@@ -30,6 +33,20 @@ class UnequalGroups : public ::testing::Test {
     Up(GroupId(0), capacity);
     capacity.max_sequence_length = 128;
     capacity.max_candidates = 0;
+    Up(GroupId(1), capacity);
+  }
+
+  // Pools of two and of four blocks, for sequences that may outgrow their reservations.
+  void StartSmall() {
+    Config config;
+    config.admission = AdmissionMode::kOptimistic;
+    config.pipeline_depth = 3;
+    config.prefix_caching = false;
+    core_.emplace(config);
+    GroupCapacity capacity = Harness::Capacity();
+    capacity.blocks = 2;
+    Up(GroupId(0), capacity);
+    capacity.blocks = 4;
     Up(GroupId(1), capacity);
   }
 
@@ -63,6 +80,13 @@ class UnequalGroups : public ::testing::Test {
     for (const Event& event : out.events) {
       if (std::holds_alternative<Finished>(event.what)) finished_.push_back(event.request.value());
     }
+  }
+  // Delivers the oldest result of the group.
+  void Result(GroupId group) {
+    const auto it = std::ranges::find(results_, group, &StepDone::group);
+    StepDone done = std::move(*it);
+    results_.erase(it);
+    Apply(std::move(done));
   }
   void RunAll() {
     while (!results_.empty()) {
@@ -108,6 +132,22 @@ TEST_F(UnequalGroups, GroupsThatNameEachOthersRequestsDoNotStandStill) {
   Apply(Contrastive(4, 102, 8));
   RunAll();
   EXPECT_THAT(finished_, UnorderedElementsAre(1, 2, 3, 4));
+}
+
+// Group 0 has no row to plan, and asks for the offer of group 1 before that one composes its step.
+TEST_F(UnequalGroups, NoRequestWaitsForTheHeadroomOfOneThatEnded) {
+  StartSmall();
+  Apply(Harness::Request(1, 4, 2));  // fills group 0
+  Arrival grows = Harness::Request(2, 4, 12);
+  grows.predicted_tokens = 1;
+  Apply(grows);  // holds two blocks of group 1, and headroom of one
+  Apply(Cancel{RequestId(2)});
+  Arrival waits = Harness::Request(3, 4, 4);
+  waits.predicted_tokens = 4;
+  Apply(waits);  // needs two blocks
+  EXPECT_THAT(started_, SizeIs(2));
+  Result(GroupId(1));
+  EXPECT_THAT(started_, Contains(Pair(RequestId(3), GroupId(1))));
 }
 
 }  // namespace

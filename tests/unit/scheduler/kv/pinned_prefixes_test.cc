@@ -187,5 +187,30 @@ TEST_F(PinnedPrefixesTest, NothingIsPinnedWithALimitOfZero) {
   EXPECT_THAT(Kinds(), IsEmpty());
 }
 
+// Request 4 finds a tail, but its reservation takes the last block, so the tail cannot be copied.
+// Without the tail its prompt does not fit beside that of request 3.
+TEST_F(PinnedPrefixesTest, ARequestIsNotAdmittedForATailThatItCannotCopy) {
+  Config config = WithPins(4);
+  config.prefill = Prefill::kWhole;
+  config.max_batch_prefill_tokens = 12;
+  config.pipeline_depth = 1;
+  Make(config, 9);
+  Run(Request(1, 6, 0));
+  harness_->Arrive(2, 4, 8);
+  harness_->Arrive(3, 8, 4);
+  harness_->Apply(Request(4, 6, 3, 3));
+  const Outputs out = harness_->Result();
+  const auto admitted = All(out, DecisionKind::kAdmitted);
+  ASSERT_EQ(admitted.size(), 1u);
+  EXPECT_EQ(admitted[0].request, RequestId(3));
+  const auto deferred = All(out, DecisionKind::kDeferred);
+  ASSERT_EQ(deferred.size(), 1u);
+  EXPECT_EQ(deferred[0].request, RequestId(4));
+  EXPECT_EQ(deferred[0].short_of, Budget::kPrefillTokens);
+  EXPECT_EQ(deferred[0].needed, 5u);
+  EXPECT_EQ(deferred[0].available, 4u);
+  Finish();
+}
+
 }  // namespace
 }  // namespace penstock::scheduler

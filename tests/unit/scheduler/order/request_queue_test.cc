@@ -77,9 +77,9 @@ TEST(RequestQueue, BeforeAndAfterAreTheNeighboursInTheOrder) {
   WaitingRequest& low = queue.Push(Request(1, 1));
   WaitingRequest& high = queue.Push(Request(2, 3));
   WaitingRequest& middle = queue.Push(Request(3, 2));
-  EXPECT_EQ(queue.Before(high, kGroup), nullptr);
-  EXPECT_EQ(queue.Before(middle, kGroup), &high);
-  EXPECT_EQ(queue.Before(low, kGroup), &middle);
+  EXPECT_EQ(queue.First(), &high);
+  EXPECT_EQ(queue.Before(middle, high), &high);
+  EXPECT_EQ(queue.Before(low, high), &middle);
   EXPECT_EQ(queue.After(high), &middle);
   EXPECT_EQ(queue.After(low), nullptr);
 }
@@ -95,7 +95,7 @@ TEST(RequestQueue, PreemptedRequestsAreFirstByArrival) {
   WaitingRequest& later = queue.PushRestart(std::move(second));
   WaitingRequest& earlier = queue.PushRestart(std::move(first));
   EXPECT_TRUE(queue.full()) << "preempted requests take no place of a new one";
-  EXPECT_EQ(queue.Before(later, kGroup), &earlier);
+  EXPECT_EQ(queue.Before(later, earlier), &earlier);
   EXPECT_EQ(queue.After(earlier), &later);
   EXPECT_THAT(earlier.generated, ElementsAre(7, 8));
   EXPECT_THAT(AdmitAll(queue), ElementsAre(1, 2, 3, 4));

@@ -1,0 +1,246 @@
+#include "sim/model/block_store.h"
+
+#include <algorithm>
+
+#include "sim/model/told.h"
+
+namespace penstock::sim {
+
+using scheduler::Batching;
+using scheduler::Config;
+using scheduler::PinChange;
+
+BlockStore::BlockStore(const Config& config, const GroupCapacity& capacity)
+    : sharing_(config.prefix_caching && capacity.shares_blocks &&
+               config.batching != Batching::kStatic),
+      config_(config),
+      block_size_(capacity.block_size),
+      blocks_(capacity.blocks) {}
+
+std::optional<StoreBlock> BlockStore::InIndex(History history) const {
+  for (StoreBlock block = 0; block < blocks_.size(); ++block) {
+    if (blocks_[block].history == history) return block;
+  }
+  return std::nullopt;
+}
+
+StoreMatch BlockStore::Find(const std::string& tenant, std::span<const TokenId> tokens,
+                            StepId reader) const {
+  StoreMatch match;
+  if (!sharing_) return match;
+  const std::vector<History> histories = HistoriesOf(tenant, tokens);
+  for (std::size_t end = block_size_; end <= tokens.size(); end += block_size_) {
+    const auto block = InIndex(histories[end - 1]);
+    if (!block || blocks_[*block].invalid) break;
+    const bool readable = match.planned.empty() && blocks_[*block].step < reader;
+    (readable ? match.blocks : match.planned).push_back(*block);
+  }
+  if (!match.planned.empty()) return match;
+  const auto rest = tokens.subspan(match.blocks.size() * block_size_);
+  const auto last = match.blocks.empty() ? std::nullopt : std::optional(match.blocks.back());
+  for (const PinnedPrefix& pin : pins_) {
+    if (!pin.tail_block || pin.tenant != tenant || pin.last != last || pin.step >= reader) continue;
+    std::uint32_t same = 0;
+    while (same < rest.size() && same < pin.tail.size() && rest[same] == pin.tail[same]) ++same;
+    if (same <= match.tail_tokens) continue;
+    match.tail = pin.tail_block;
+    match.tail_tokens = same;
+  }
+  return match;
+}
+
+bool BlockStore::IsBefore(StoreBlock block, std::optional<StoreBlock> end) const {
+  while (end && *end != block) end = blocks_[*end].before;
+  return end.has_value();
+}
+
+bool BlockStore::IsPinned(StoreBlock block) const {
+  return std::ranges::any_of(pins_, [&](const PinnedPrefix& pin) {
+    const bool tail = pin.tail_block && blocks_[*pin.tail_block].history;
+    return IsBefore(block, tail ? pin.tail_block : pin.last);
+  });
+}
+
+// In the index, or the tail of a pinned prefix.
+bool BlockStore::IsCached(StoreBlock block) const {
+  if (!IsIdle(block)) return false;
+  return blocks_[block].history.has_value() ||
+         std::ranges::count(pins_, std::optional(block), &PinnedPrefix::tail_block) > 0;
+}
+
+std::uint32_t BlockStore::used() const {
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(blocks_, [](const Block& block) { return block.holders > 0; }));
+}
+
+std::uint32_t BlockStore::retiring() const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(
+      blocks_, [](const Block& block) { return block.holders == 0 && block.ended > 0; }));
+}
+
+std::uint32_t BlockStore::cached() const {
+  std::uint32_t count = 0;
+  for (StoreBlock block = 0; block < blocks_.size(); ++block) count += IsCached(block);
+  return count;
+}
+
+std::uint32_t BlockStore::free() const {
+  std::uint32_t count = 0;
+  for (StoreBlock block = 0; block < blocks_.size(); ++block) {
+    count += IsIdle(block) && !IsCached(block);
+  }
+  return count;
+}
+
+// Evicts the least recently used block that no other one follows. Pinned prefixes go last.
+StoreBlock BlockStore::Draw() {
+  for (;;) {
+    std::optional<StoreBlock> oldest;
+    for (StoreBlock block = 0; block < blocks_.size(); ++block) {
+      if (IsIdle(block) && !IsCached(block)) {
+        blocks_[block] = Block{};
+        ++blocks_[block].holders;
+        return block;
+      }
+      if (!IsIdle(block) || !blocks_[block].history || IsPinned(block)) continue;
+      if (!oldest || blocks_[block].left_at < blocks_[*oldest].left_at) oldest = block;
+    }
+    if (oldest) {
+      ++evictions_;
+      Remove(*oldest);
+      continue;
+    }
+    std::size_t pin = 0;
+    while (pin < pins_.size() && protected_ && pins_[pin].tail_block == protected_) ++pin;
+    if (pin == pins_.size()) throw Difference{"no block can be evicted"};
+    Drop(pin);
+  }
+}
+
+void BlockStore::Retire(StoreBlock block) {
+  --blocks_[block].holders;
+  ++blocks_[block].ended;
+}
+
+void BlockStore::Reclaim(StoreBlock block) {
+  --blocks_[block].ended;
+  if (!IsIdle(block)) return;
+  blocks_[block].left_at = ++clock_;
+  if (blocks_[block].invalid && !IsPinned(block)) Remove(block);
+}
+
+void BlockStore::Remove(StoreBlock block) {
+  blocks_[block].history.reset();
+  blocks_[block].before.reset();
+  blocks_[block].invalid = false;
+}
+
+bool BlockStore::Enter(StoreBlock block, std::optional<StoreBlock> before, History history,
+                       StepId step) {
+  if (!sharing_ || InIndex(history) || (before && blocks_[*before].invalid)) return false;
+  blocks_[block].history = history;
+  blocks_[block].before = before;
+  blocks_[block].step = step;
+  return true;
+}
+
+void BlockStore::Invalidate(std::optional<StoreBlock> first, SequenceId failed) {
+  if (!sharing_) return;
+  std::vector<StoreBlock> wrong;
+  for (StoreBlock block = 0; first && block < blocks_.size(); ++block) {
+    if (blocks_[block].history && IsBefore(*first, block)) wrong.push_back(block);
+  }
+  for (const StoreBlock block : wrong) blocks_[block].invalid = true;
+  for (const StoreBlock block : wrong) {
+    if (IsIdle(block) && !IsPinned(block)) Remove(block);
+  }
+  DropInvalidPins(failed);
+}
+
+void BlockStore::Pin(RequestId request, SequenceId sequence, const std::string& tenant,
+                     std::span<const TokenId> prefix, std::span<const StoreBlock> blocks,
+                     StepId step) {
+  if (!sharing_ || config_.pinned_prefixes == 0) return;
+  const std::size_t full = prefix.size() / block_size_;
+  const StoreMatch match = Find(tenant, prefix, StepId(UINT64_MAX));
+  if (match.blocks.size() != full) return;  // a part of it is invalid
+  PinnedPrefix pin;
+  if (full > 0) pin.last = match.blocks.back();
+  pin.tail.assign(prefix.begin() + static_cast<std::ptrdiff_t>(full * block_size_), prefix.end());
+  const auto same = std::ranges::find_if(pins_, [&](const PinnedPrefix& other) {
+    return other.last == pin.last && other.tenant == tenant && other.tail == pin.tail;
+  });
+  if (same != pins_.end()) {
+    Note(PinChange::Kind::kUsed, *same, request);
+    std::rotate(same, same + 1, pins_.end());
+    return;
+  }
+  pin.made_by = request;
+  pin.tenant = tenant;
+  pin.step = step;
+  pin.blocks = static_cast<std::uint32_t>(full + !pin.tail.empty());
+  pin.tokens = static_cast<std::uint32_t>(prefix.size());
+  if (config_.pinned_blocks > 0 && pin.blocks > config_.pinned_blocks) return;
+  if (!pin.tail.empty()) {
+    pin.tail_block = blocks[full];
+    if (!blocks_[blocks[full]].history) pin.lender = sequence;
+  }
+  Note(PinChange::Kind::kKept, pin, request);
+  pins_.push_back(std::move(pin));
+  const auto too_many = [this] {
+    std::uint32_t sum = 0;
+    for (const PinnedPrefix& each : pins_) sum += each.blocks;
+    return pins_.size() > config_.pinned_prefixes ||
+           (config_.pinned_blocks > 0 && sum > config_.pinned_blocks);
+  };
+  while (too_many()) Drop(0);
+}
+
+void BlockStore::EndLoans(SequenceId sequence) {
+  for (PinnedPrefix& pin : pins_) {
+    if (pin.lender == sequence) pin.lender.reset();
+  }
+}
+
+void BlockStore::Forget(const std::string& tenant, std::optional<RequestId> made_by) {
+  for (std::size_t i = pins_.size(); i-- > 0;) {
+    if (pins_[i].tenant == tenant && (!made_by || pins_[i].made_by == *made_by)) Drop(i);
+  }
+}
+
+void BlockStore::ForgetAll() {
+  while (!pins_.empty()) Drop(pins_.size() - 1);
+}
+
+void BlockStore::DropInvalidPins(SequenceId failed) {
+  const auto invalid = [this](std::optional<StoreBlock> block) {
+    return block && blocks_[*block].history && blocks_[*block].invalid;
+  };
+  for (std::size_t i = pins_.size(); i-- > 0;) {
+    if (pins_[i].lender == failed || invalid(pins_[i].tail_block) || invalid(pins_[i].last)) {
+      Drop(i);
+    }
+  }
+}
+
+// Its blocks leave the pin from the last to the first.
+void BlockStore::Drop(std::size_t index) {
+  const PinnedPrefix pin = std::move(pins_.at(index));
+  pins_.erase(pins_.begin() + static_cast<std::ptrdiff_t>(index));
+  const bool tail = pin.tail_block && blocks_[*pin.tail_block].history;
+  for (auto block = tail ? pin.tail_block : pin.last; block;) {
+    const auto before = blocks_[*block].before;
+    if (IsIdle(*block) && !IsPinned(*block)) {
+      blocks_[*block].left_at = ++clock_;
+      if (blocks_[*block].invalid) Remove(*block);
+    }
+    block = before;
+  }
+  Note(PinChange::Kind::kDropped, pin, pin.made_by);
+}
+
+void BlockStore::Note(PinChange::Kind kind, const PinnedPrefix& pin, RequestId by) {
+  changes_.push_back({{}, kind, pin.made_by, by, pin.tokens, pin.blocks});
+}
+
+}  // namespace penstock::sim

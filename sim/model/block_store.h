@@ -1,0 +1,108 @@
+// The KV blocks of one group, its prefix cache and its pinned prefixes, as
+// scheduler/kv/prefix_index.h and pinned_prefixes.h describe them. Keeps no counts and no lists:
+// every question looks at all blocks. Block numbers are the model's own.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/ids.h"
+#include "common/plan/group.h"
+#include "scheduler/config.h"
+#include "scheduler/output.h"
+#include "sim/token_source.h"
+
+namespace penstock::sim {
+
+using StoreBlock = std::size_t;
+
+// What a prompt finds.
+struct StoreMatch {
+  std::vector<StoreBlock> blocks;   // readable by the step that asks
+  std::vector<StoreBlock> planned;  // that this step or a later one computes
+  std::optional<StoreBlock> tail;   // begins with `tail_tokens` further tokens; must be copied
+  std::uint32_t tail_tokens = 0;
+};
+
+class BlockStore {
+ public:
+  BlockStore(const scheduler::Config& config, const GroupCapacity& capacity);
+
+  bool sharing() const { return sharing_; }
+  StoreMatch Find(const std::string& tenant, std::span<const TokenId> tokens, StepId reader) const;
+  // No sequence holds the block.
+  bool IsIdle(StoreBlock block) const { return blocks_[block].holders + blocks_[block].ended == 0; }
+
+  // A sequence gets a block that nobody holds; evicts one if none is free.
+  StoreBlock Draw();
+  void Hold(StoreBlock block) { ++blocks_[block].holders; }
+  void Retire(StoreBlock block);
+  void Reclaim(StoreBlock block);
+  // The block is full and has `history` at its end. Returns false if it stays private.
+  bool Enter(StoreBlock block, std::optional<StoreBlock> before, History history, StepId step);
+  // The sequence failed. `first`: the first of the blocks that it entered.
+  void Invalidate(std::optional<StoreBlock> first, SequenceId failed);
+
+  void Pin(RequestId request, SequenceId sequence, const std::string& tenant,
+           std::span<const TokenId> prefix, std::span<const StoreBlock> blocks, StepId step);
+  void Forget(const std::string& tenant, std::optional<RequestId> made_by);
+  void ForgetAll();
+  // The next plan copies this tail, so its pin stays.
+  void Protect(std::optional<StoreBlock> tail) { protected_ = tail; }
+  void EndLoans(SequenceId sequence);
+  std::vector<scheduler::PinChange> TakePinChanges() { return std::exchange(changes_, {}); }
+
+  std::uint32_t free() const;
+  std::uint32_t used() const;
+  std::uint32_t cached() const;
+  std::uint32_t retiring() const;
+  std::uint64_t TakeEvictions() { return std::exchange(evictions_, 0); }
+
+ private:
+  struct Block {
+    std::uint32_t holders = 0;         // running
+    std::uint32_t ended = 0;           // ended; a plan in flight names them
+    std::optional<History> history;    // in the index: of all tokens up to its end
+    std::optional<StoreBlock> before;  // in the index
+    StepId step;                       // computes its last token
+    bool invalid = false;
+    std::uint64_t left_at = 0;  // when its last holder left, or its last pin
+  };
+  struct PinnedPrefix {
+    RequestId made_by;
+    std::string tenant;
+    std::optional<StoreBlock> last;  // its last full block
+    std::vector<TokenId> tail;       // in the next block
+    std::optional<StoreBlock> tail_block;
+    std::optional<SequenceId> lender;  // runs, and holds the block of the tail
+    StepId step;
+    std::uint32_t blocks = 0;
+    std::uint32_t tokens = 0;
+  };
+
+  std::optional<StoreBlock> InIndex(History history) const;
+  // The block is `end` or before it.
+  bool IsBefore(StoreBlock block, std::optional<StoreBlock> end) const;
+  bool IsPinned(StoreBlock block) const;
+  bool IsCached(StoreBlock block) const;
+  void Remove(StoreBlock block);
+  void Drop(std::size_t pin);
+  void DropInvalidPins(SequenceId failed);
+  void Note(scheduler::PinChange::Kind kind, const PinnedPrefix& pin, RequestId by);
+
+  const bool sharing_;
+  const scheduler::Config config_;
+  const std::uint32_t block_size_;
+  std::vector<Block> blocks_;
+  std::vector<PinnedPrefix> pins_;  // the least recently used first
+  std::optional<StoreBlock> protected_;
+  std::uint64_t clock_ = 0;
+  std::uint64_t evictions_ = 0;
+  std::vector<scheduler::PinChange> changes_;
+};
+
+}  // namespace penstock::sim

@@ -1,0 +1,364 @@
+#include "sim/model/core_model.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace penstock::sim {
+namespace {
+
+constexpr std::uint32_t kMostBlocks = 1000;
+
+// The core's next decision defers a request for this reason.
+bool Says(const Told& told, const scheduler::Shortage& shortage, std::optional<RequestId> behind) {
+  const Decision* const next = told.NextDecision();
+  return next != nullptr && next->kind == DecisionKind::kDeferred &&
+         next->short_of == shortage.budget && next->needed == shortage.needed &&
+         next->available == shortage.available && next->behind == behind;
+}
+
+}  // namespace
+
+using scheduler::Arrival;
+using scheduler::Cancel;
+using scheduler::FinishAt;
+using scheduler::ForgetPrefixes;
+using scheduler::GroupLost;
+using scheduler::GroupUp;
+using scheduler::Input;
+using scheduler::Order;
+using scheduler::Outputs;
+using scheduler::Shortage;
+using scheduler::Snapshot;
+using scheduler::StepDone;
+
+std::optional<std::string> CoreModel::Check(const Input& input, const Outputs& out,
+                                            const Snapshot& state) {
+  if (stopped_) return std::nullopt;
+  now_ = input.now;
+  Told told(out);
+  try {
+    std::visit([this, &told](const auto& what) { On(what, told); }, input.what);
+    if (stopped_) return std::nullopt;
+    MakeSteps(told);
+    waiting_.Explain(!groups_.empty(), now_, told);
+    for (auto& [id, group] : groups_) group.ExpectPinChanges(told);
+    told.ExpectEnd();
+    CheckState(state);
+    return std::nullopt;
+  } catch (const Difference& difference) {
+    stopped_ = true;
+    return difference.what;
+  }
+}
+
+// --- Inputs
+
+Decision CoreModel::Say(RequestId request, DecisionKind kind) const {
+  Decision decision;
+  decision.at = now_;
+  decision.request = request;
+  decision.kind = kind;
+  return decision;
+}
+
+void CoreModel::Refuse(RequestId request, const Shortage& why, Told& told) {
+  Decision decision = Say(request, DecisionKind::kRefused);
+  decision.short_of = why.budget;
+  decision.needed = why.needed;
+  decision.available = why.available;
+  told.Expect(decision);
+}
+
+void CoreModel::On(const Arrival& arrival, Told& told) {
+  told.Expect(Say(arrival.request, DecisionKind::kQueued));
+  if (draining_) return Refuse(arrival.request, {}, told);
+  if (const auto why = WhyNever(arrival)) return Refuse(arrival.request, *why, told);
+  if (waiting_.full()) {
+    const std::uint64_t most = config_.max_waiting_requests;
+    return Refuse(arrival.request, {Budget::kQueue, most + 1, most}, told);
+  }
+  ModelRequest request;
+  request.arrival = arrival;
+  request.number = ++arrivals_;
+  waiting_.Add(std::move(request));
+}
+
+void CoreModel::EndWaiting(RequestId request, Told& told) {
+  waiting_.Remove(request);
+  told.Expect(Say(request, DecisionKind::kFinished));
+}
+
+void CoreModel::On(const Cancel& cancel, Told& told) {
+  if (waiting_.Find(cancel.request) != nullptr) return EndWaiting(cancel.request, told);
+  for (auto& [id, group] : groups_) {
+    if (group.Cancel(cancel.request, now_, told)) return;
+  }
+}
+
+void CoreModel::On(const FinishAt& finish, Told& told) {
+  if (const ModelWaiting* waits = waiting_.Find(finish.request)) {
+    if (!waits->restart()) return;  // it has no output
+    if (finish.token_count <= waits->received()) return EndWaiting(finish.request, told);
+    return waiting_.FinishAt(finish.request, finish.token_count);
+  }
+  for (auto& [id, group] : groups_) {
+    if (group.FinishAt(finish.request, finish.token_count, now_, told)) return;
+  }
+}
+
+void CoreModel::On(const StepDone& done, Told& told) {
+  const auto group = groups_.find(done.group);
+  if (group == groups_.end() || group->second.epoch() != done.result.epoch) return;
+  group->second.OnResult(done.result, now_, told);
+  Requeue(group->second, told);
+}
+
+void CoreModel::On(const GroupUp& up, Told& told) {
+  const GroupCapacity& capacity = up.capacity;
+  const bool unknown = capacity.window > 0 || capacity.snapshots > 0 ||
+                       capacity.length_rule != LengthRule::kNone;
+  stopped_ = stopped_ || unknown || capacity.blocks > kMostBlocks;
+  Lose(up.group, told);
+  if (groups_.empty()) waiting_.MarkAll();
+  groups_.try_emplace(up.group, config_, up, lengths_);
+  placement_.Up(up.group);
+}
+
+void CoreModel::On(const GroupLost& lost, Told& told) {
+  const auto group = groups_.find(lost.group);
+  if (group != groups_.end() && group->second.epoch() == lost.epoch) Lose(lost.group, told);
+}
+
+void CoreModel::On(const ForgetPrefixes& what, Told&) {
+  for (auto& [id, group] : groups_) group.Forget(what);
+}
+
+void CoreModel::Lose(GroupId id, Told& told) {
+  const auto group = groups_.find(id);
+  if (group == groups_.end()) return;
+  group->second.Lose(now_, told);
+  Requeue(group->second, told);
+  groups_.erase(group);
+  placement_.Down(id);
+  if (groups_.empty()) waiting_.MarkAll();
+}
+
+void CoreModel::Requeue(ModelGroup& group, Told& told) {
+  for (ModelRequest& request : group.TakePreempted()) {
+    told.Expect(Say(request.id(), DecisionKind::kQueued));
+    waiting_.Add(std::move(request));
+  }
+}
+
+// --- Steps
+
+bool CoreModel::AnyIdle() const {
+  return std::ranges::any_of(groups_,
+                             [](const auto& each) { return each.second.plans_in_flight() == 0; });
+}
+
+// While a request waits and a group is idle, all groups are asked again.
+void CoreModel::MakeSteps(Told& told) {
+  for (const Reach reach : {Reach::kAll, Reach::kIdleFirst, Reach::kOwn}) {
+    if (reach != Reach::kAll && (waiting_.empty() || !AnyIdle())) return;
+    for (bool made = true; made;) {
+      made = false;
+      for (auto& [id, group] : groups_) made = MakeStep(group, reach, told) || made;
+    }
+  }
+}
+
+bool CoreModel::MakeStep(ModelGroup& group, Reach reach, Told& told) {
+  if (!group.CanPlan()) return false;
+  group.BeginStep(now_, told);
+  Requeue(group, told);
+  if (!TooFewJoin(group, told)) {
+    while (AdmitNext(group, reach, told)) {
+    }
+  }
+  const bool ends_alone = reach == Reach::kOwn || waiting_.empty();
+  return group.FinishStep(waiting_.all().size(), ends_alone, told);
+}
+
+WaitingModel::Fits CoreModel::FitsOf(const ModelGroup& group) const {
+  return [this, &group](const ModelRequest& request) {
+    return !group.WhyNever(request.arrival) || WhyNever(request.arrival);
+  };
+}
+
+// TGI's joining rule. A preempted request passed it before.
+bool CoreModel::TooFewJoin(ModelGroup& group, Told& told) {
+  const std::uint32_t least = group.LeastNewcomers();
+  if (least < 2) return false;
+  const auto fits = FitsOf(group);
+  const bool known = waiting_.FrontIsKnown(fits);
+  const ModelWaiting* front = known ? waiting_.Front(fits) : NamedByCore(group, told);
+  if (known && (front == nullptr || front->restart())) return false;
+  std::vector<const ModelRequest*> next;
+  for (const ModelWaiting* each = front; each != nullptr; each = waiting_.After(*each)) {
+    next.push_back(each);
+  }
+  const std::uint32_t joining = group.Together(next, least);
+  if (joining >= least) return false;
+  const Shortage shortage{Budget::kJoinSize, least, joining};
+  if (!known && (front == nullptr || !Says(told, shortage, group.OldestRunning()))) return true;
+  waiting_.Defer(front->id(), shortage, group.OldestRunning(), now_, told);
+  return true;
+}
+
+// The front, or with a static batch of equal lengths a later request that may join it.
+const ModelWaiting* CoreModel::Candidate(const ModelGroup& group) const {
+  const ModelWaiting* const front = waiting_.Front(FitsOf(group));
+  if (!group.TakesEquals()) return front;
+  const ModelWaiting* request = front;
+  while (request != nullptr && group.WhyNotNow(*request)) request = waiting_.After(*request);
+  return request != nullptr ? request : front;
+}
+
+// Longest-prefix: the request that the core's next decision is about.
+const ModelWaiting* CoreModel::NamedByCore(const ModelGroup& group, const Told& told) const {
+  const Decision* const next = told.NextDecision();
+  if (next == nullptr || next->short_of == Budget::kOrder) return nullptr;
+  // A refusal names no group. It may come after the next plan, which then counts the request.
+  const scheduler::StepInfo* const plan = told.NextStep();
+  const bool later = plan != nullptr && plan->waiting >= waiting_.all().size();
+  if (next->kind == DecisionKind::kRefused && later) return nullptr;
+  if (next->kind == DecisionKind::kAdmitted) {
+    if (next->group != group.id() || next->step != group.step()) return nullptr;
+  } else if (next->kind != DecisionKind::kDeferred && next->kind != DecisionKind::kRefused) {
+    return nullptr;
+  }
+  const ModelWaiting* const named = waiting_.Find(next->request);
+  return named != nullptr && FitsOf(group)(*named) ? named : nullptr;
+}
+
+bool CoreModel::SomeoneWaits(const ModelGroup& group, Reach reach) const {
+  const auto fits = FitsOf(group);
+  if (waiting_.Earliest(fits) == nullptr) return true;
+  return std::ranges::any_of(waiting_.all(), [&](const ModelWaiting& each) {
+    if (!fits(each)) return false;
+    const Fate fate = FateOf(each, group, reach);
+    if (fate.kind == Fate::Kind::kElsewhere) return true;
+    return fate.kind == Fate::Kind::kDeferred &&
+           WaitingModel::Recorded(each, fate.shortage, fate.behind);
+  });
+}
+
+// Without a match the first arrival is next.
+void CoreModel::CheckLongestPrefix(const ModelGroup& group, const ModelWaiting& chosen) const {
+  if (group.CachedTokens(chosen) > 0 || waiting_.Earliest(FitsOf(group)) == &chosen) return;
+  throw Difference{"request " + std::to_string(chosen.id().value()) +
+                   " has no prefix in the cache and is not the first arrival"};
+}
+
+bool CoreModel::AdmitNext(ModelGroup& group, Reach reach, Told& told) {
+  if (waiting_.FrontIsKnown(FitsOf(group))) {
+    const ModelWaiting* const next = Candidate(group);
+    return next != nullptr && Settle(group, next->id(), FateOf(*next, group, reach), told);
+  }
+  const ModelWaiting* const named = NamedByCore(group, told);
+  if (named != nullptr) {
+    const Fate fate = FateOf(*named, group, reach);
+    const DecisionKind kind = told.NextDecision()->kind;
+    const bool admitted = kind == DecisionKind::kAdmitted;
+    if (admitted) CheckLongestPrefix(group, *named);
+    const bool deferred =
+        fate.kind == Fate::Kind::kDeferred && Says(told, fate.shortage, fate.behind);
+    if (admitted || deferred || kind == DecisionKind::kRefused) {
+      return Settle(group, named->id(), fate, told);
+    }
+  }
+  if (SomeoneWaits(group, reach)) return false;
+  throw Difference{"group " + std::to_string(group.id().value()) + " could admit any request"};
+}
+
+// Returns false if no further request is asked.
+bool CoreModel::Settle(ModelGroup& group, RequestId request, const Fate& fate, Told& told) {
+  switch (fate.kind) {
+    case Fate::Kind::kElsewhere:
+      return false;
+    case Fate::Kind::kDeferred:
+      waiting_.Defer(request, fate.shortage, fate.behind, now_, told);
+      return false;
+    case Fate::Kind::kRefused:
+      waiting_.Remove(request);
+      Refuse(request, fate.shortage, told);
+      return true;
+    case Fate::Kind::kAdmitted:
+      break;
+  }
+  placement_.Admitted(group.id(), fate.uncached);
+  group.Admit(waiting_.Admit(request), SequenceId(++sequences_), now_, told);
+  return true;
+}
+
+std::vector<GroupOffer> CoreModel::Offers(const ModelWaiting& request, const ModelGroup& group,
+                                          Reach reach) const {
+  std::vector<GroupOffer> offers;
+  for (const auto& [id, each] : groups_) {
+    if (each.WhyNever(request.arrival)) continue;
+    GroupOffer offer;
+    offer.group = id;
+    offer.shortage = each.WhyNotNow(request);
+    offer.running = each.running();
+    offer.plans_in_flight = each.plans_in_flight();
+    offer.uncached = request.prompt() + request.received() - each.CachedTokens(request);
+    const bool own = reach == Reach::kOwn && &each == &group && offer.plans_in_flight == 0;
+    if (own && !offer.shortage) return {offer};
+    offers.push_back(offer);
+  }
+  return offers;
+}
+
+CoreModel::Fate CoreModel::FateOf(const ModelWaiting& request, const ModelGroup& group,
+                                  Reach reach) const {
+  Fate fate;
+  if (const auto why = WhyNever(request.arrival)) {
+    fate.kind = Fate::Kind::kRefused;
+    fate.shortage = *why;
+    return fate;
+  }
+  const GroupOffer best = placement_.Best(Offers(request, group, reach), reach != Reach::kAll);
+  fate.uncached = best.uncached;
+  if (best.shortage) {
+    fate.shortage = *best.shortage;
+    fate.behind = groups_.at(best.group).OldestRunning();
+  } else if (best.group != group.id()) {
+    fate.kind = Fate::Kind::kElsewhere;
+  } else if (const auto prefix = group.AwaitedPrefix(request)) {
+    fate.shortage = {Budget::kPrefix, prefix->shared, prefix->present};
+    fate.behind = prefix->owner;
+  } else if (const auto shortage = group.WhyNotInStep(request)) {
+    fate.shortage = *shortage;
+    fate.behind = group.OldestRunning();
+  } else {
+    fate.kind = Fate::Kind::kAdmitted;
+  }
+  return fate;
+}
+
+std::optional<Shortage> CoreModel::WhyNever(const Arrival& arrival) const {
+  std::optional<Shortage> why;
+  for (const auto& [id, group] : groups_) {
+    why = group.WhyNever(arrival);
+    if (!why) return std::nullopt;
+  }
+  return why;
+}
+
+void CoreModel::CheckState(const Snapshot& state) const {
+  waiting_.CheckGauges(state);
+  Snapshot own;
+  for (const auto& [id, group] : groups_) group.AddTo(own);
+  ExpectEqual("requests running", own.running, state.running);
+  ExpectEqual("sequences retiring", own.retiring, state.retiring);
+  ExpectEqual("blocks free", own.blocks_free, state.blocks_free);
+  ExpectEqual("blocks used", own.blocks_used, state.blocks_used);
+  ExpectEqual("blocks cached", own.blocks_cached, state.blocks_cached);
+  ExpectEqual("blocks retiring", own.blocks_retiring, state.blocks_retiring);
+  ExpectEqual("blocks", own.blocks_total, state.blocks_total);
+  ExpectEqual("plans in flight", own.plans_in_flight, state.plans_in_flight);
+}
+
+}  // namespace penstock::sim

@@ -1,0 +1,27 @@
+// How long the output of a request is expected to be: the client's forecast, the 80 % quantile of
+// what ended before, or a table (docs/scheduling-admission.md). Keeps every observation and sorts
+// them for each question. Old observations do not fade, since no simulated run has 4,096 of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "scheduler/input.h"
+
+namespace penstock::sim {
+
+class ExpectedLengths {
+ public:
+  // Tokens of the whole output of a request that has `generated` tokens.
+  std::uint32_t Expect(const scheduler::Arrival& request, std::uint32_t generated) const;
+  // A request ended with `generated` tokens, neither cancelled nor failed.
+  void Learn(const scheduler::Arrival& request, std::uint32_t generated);
+
+ private:
+  // With a given length: sixteenths of it. Else: lengths, rounded up to a quarter of an octave.
+  std::map<std::pair<RequestClass, bool>, std::vector<std::uint32_t>> seen_;
+};
+
+}  // namespace penstock::sim

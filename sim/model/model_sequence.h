@@ -1,0 +1,91 @@
+// What the model knows of a request while it waits and while it runs.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "scheduler/input.h"
+#include "sim/model/block_store.h"
+
+namespace penstock::sim {
+
+// Survives preemptions.
+struct ModelRequest {
+  scheduler::Arrival arrival;
+  std::uint64_t number = 0;        // of arrival
+  std::vector<TokenId> generated;  // reported tokens
+  std::uint32_t preemptions = 0;
+  std::optional<std::uint32_t> finish_at;
+
+  RequestId id() const { return arrival.request; }
+  std::uint32_t candidates() const { return arrival.sampling.Candidates(); }
+  std::uint32_t prompt() const { return static_cast<std::uint32_t>(arrival.prompt.size()); }
+  std::uint32_t received() const { return static_cast<std::uint32_t>(generated.size()); }
+  std::uint64_t WorstCase() const { return std::uint64_t{prompt()} + arrival.max_new_tokens; }
+  // The output has no token after this one.
+  std::uint32_t Last() const {
+    return std::min(arrival.max_new_tokens, finish_at.value_or(UINT32_MAX));
+  }
+  std::vector<TokenId> Tokens() const {
+    std::vector<TokenId> tokens = arrival.prompt;
+    tokens.insert(tokens.end(), generated.begin(), generated.end());
+    return tokens;
+  }
+};
+
+// One start of a request on a group.
+struct ModelSequence : ModelRequest {
+  SequenceId sequence;
+  std::vector<StoreBlock> blocks;
+  std::uint32_t reserved = 0;         // blocks, not drawn yet
+  std::uint64_t reserved_tokens = 0;  // of max_batch_total_tokens
+  std::uint32_t adopted = 0;          // leading blocks that came from the cache
+  std::size_t told_blocks = 0;        // leading blocks that plans have told
+  std::uint32_t entered = 0;          // leading blocks in the index
+  bool closed = false;                // no further block enters the index
+
+  bool started = false;
+  bool chunked = false;
+  bool retiring = false;   // in no later plan
+  bool released = false;   // its reservation is given back, its blocks are retiring
+  bool preempted = false;  // and queued again when no plan in flight names it
+  bool waits_for_memory = false;
+  bool prefix_pinned = false;
+  std::optional<StepId> padded_since;
+  std::optional<StoreBlock> tail_to_copy;
+
+  std::uint32_t resumed = 0;  // tokens of earlier starts
+  std::uint32_t cached = 0;   // leading positions from the cache
+  std::uint32_t planned = 0;  // those, and prompt positions in plans
+  std::uint32_t tokens_in_flight = 0;
+  std::uint32_t plans_in_flight = 0;
+  StepId last_plan;
+
+  std::uint32_t PromptLength() const { return prompt() + resumed; }
+  std::uint32_t PromptLeft() const { return PromptLength() - planned; }
+  bool WantsPromptLogprobs() const { return arrival.logprobs.prompt_logprobs && resumed == 0; }
+  std::uint32_t MostTokens() const { return received() + tokens_in_flight; }
+  // The next row writes K and V of the newest token; a contrastive decode wrote them.
+  std::uint32_t Unwritten() const { return candidates() > 0 ? 0 : 1; }
+  std::uint64_t PositionsAfter(std::uint64_t tokens) const {
+    return std::uint64_t{prompt()} + MostTokens() - Unwritten() + tokens;
+  }
+  std::uint32_t TokensOf(std::uint32_t rows) const {
+    return candidates() > 0 ? std::min(rows, 1u) : rows;
+  }
+  // Rows of its next decode.
+  std::uint32_t NextRows(std::uint32_t most) const {
+    if (retiring || PromptLeft() > 0 || MostTokens() >= Last()) return 0;
+    if (candidates() > 0) return candidates();
+    return std::min(arrival.grammar.empty() ? most : 1, Last() - MostTokens());
+  }
+  // Positions with K and V of known tokens.
+  std::uint32_t Known() const {
+    if (PromptLeft() > 0 || received() == resumed) return planned;
+    return prompt() + received() - Unwritten();
+  }
+};
+
+}  // namespace penstock::sim

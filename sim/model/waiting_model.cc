@@ -1,0 +1,218 @@
+#include "sim/model/waiting_model.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+namespace penstock::sim {
+
+using scheduler::Order;
+using scheduler::Shortage;
+
+namespace {
+
+std::int64_t RankOf(Order order, const scheduler::Arrival& arrival) {
+  if (order == Order::kPriority) return -std::int64_t{arrival.priority};
+  if (order != Order::kShortestPredicted) return 0;
+  return arrival.predicted_tokens > 0 ? arrival.predicted_tokens : arrival.max_new_tokens;
+}
+
+const ModelWaiting* NextTo(const std::vector<const ModelWaiting*>& list,
+                           const ModelWaiting& request, std::ptrdiff_t distance) {
+  const auto at = std::ranges::find(list, &request) - list.begin() + distance;
+  const bool inside = at >= 0 && at < static_cast<std::ptrdiff_t>(list.size());
+  return inside ? list[static_cast<std::size_t>(at)] : nullptr;
+}
+
+}  // namespace
+
+bool WaitingModel::full() const {
+  return all_.size() - Restarts().size() >= config_.max_waiting_requests;
+}
+
+const ModelWaiting* WaitingModel::Find(RequestId request) const {
+  const auto it = std::ranges::find(all_, request, [](const auto& each) { return each.id(); });
+  return it == all_.end() ? nullptr : &*it;
+}
+
+std::vector<const ModelWaiting*> WaitingModel::Restarts() const {
+  std::vector<const ModelWaiting*> restarts;
+  for (const ModelWaiting& each : all_) {
+    if (each.restart()) restarts.push_back(&each);
+  }
+  return restarts;
+}
+
+// Those that never ran. By arrival if only the core knows the order.
+std::vector<const ModelWaiting*> WaitingModel::Ordered() const {
+  std::vector<const ModelWaiting*> ordered;
+  for (const ModelWaiting& each : all_) {
+    if (!each.restart()) ordered.push_back(&each);
+  }
+  std::ranges::stable_sort(ordered, {}, [this](const ModelWaiting* each) {
+    return RankOf(config_.order, each->arrival);
+  });
+  return ordered;
+}
+
+// The oldest that never ran, if it was overtaken as often as allowed.
+const ModelWaiting* WaitingModel::Due() const {
+  std::uint32_t most = config_.max_overtakes;
+  if (most == 0) most = config_.max_waiting_requests;
+  if (config_.order == Order::kFcfs) most = 0;
+  for (const ModelWaiting& each : all_) {
+    if (!each.restart()) return each.overtaken >= most ? &each : nullptr;
+  }
+  return nullptr;
+}
+
+const ModelWaiting* WaitingModel::Earliest(const Fits& fits) const {
+  for (const ModelWaiting& each : all_) {
+    if (!each.restart() && fits(each)) return &each;
+  }
+  return nullptr;
+}
+
+bool WaitingModel::FrontIsKnown(const Fits& fits) const {
+  if (config_.order != Order::kLongestPrefix || Due() != nullptr) return true;
+  const auto restarts = Restarts();
+  return Ordered().empty() ||
+         std::ranges::any_of(restarts, [&](const ModelWaiting* each) { return fits(*each); });
+}
+
+const ModelWaiting* WaitingModel::Front(const Fits& fits) const {
+  for (const ModelWaiting* each : Restarts()) {
+    if (fits(*each)) return each;
+  }
+  const ModelWaiting* front = Due();
+  const auto ordered = Ordered();
+  if (front == nullptr && !ordered.empty() && config_.order != Order::kLongestPrefix) {
+    front = ordered.front();
+  }
+  return front == nullptr || fits(*front) ? front : Earliest(fits);
+}
+
+const ModelWaiting* WaitingModel::Before(const ModelWaiting& request) const {
+  if (request.restart()) return NextTo(Restarts(), request, -1);
+  if (config_.order == Order::kLongestPrefix) return nullptr;
+  if (const ModelWaiting* before = NextTo(Ordered(), request, -1)) return before;
+  const ModelWaiting* const front = Front([](const ModelRequest&) { return true; });
+  return front == &request ? nullptr : front;
+}
+
+const ModelWaiting* WaitingModel::After(const ModelWaiting& request) const {
+  if (request.restart()) return NextTo(Restarts(), request, 1);
+  if (config_.order == Order::kLongestPrefix) return nullptr;
+  return NextTo(Ordered(), request, 1);
+}
+
+void WaitingModel::MarkFollower(const ModelWaiting& request) {
+  if (const ModelWaiting* after = After(request)) changed_.push_back(after->id());
+}
+
+void WaitingModel::Add(ModelRequest request) {
+  ModelWaiting waiting;
+  static_cast<ModelRequest&>(waiting) = std::move(request);
+  const auto place = std::ranges::upper_bound(all_, waiting.number, {}, &ModelWaiting::number);
+  const ModelWaiting& added = *all_.insert(place, std::move(waiting));
+  changed_.push_back(added.id());
+  MarkFollower(added);
+}
+
+ModelRequest WaitingModel::Take(RequestId request) {
+  const auto it = std::ranges::find(all_, request, [](const auto& each) { return each.id(); });
+  MarkFollower(*it);
+  ModelRequest taken = std::move(*it);
+  all_.erase(it);
+  return taken;
+}
+
+ModelRequest WaitingModel::Remove(RequestId request) { return Take(request); }
+
+ModelRequest WaitingModel::Admit(RequestId request) {
+  ModelRequest admitted = Take(request);
+  for (ModelWaiting& each : all_) {
+    const bool passed = admitted.preemptions == 0 && !each.restart();
+    each.overtaken += passed && each.number < admitted.number;
+  }
+  return admitted;
+}
+
+void WaitingModel::FinishAt(RequestId request, std::uint32_t tokens) {
+  for (ModelWaiting& each : all_) {
+    if (each.id() == request) each.finish_at = std::min(tokens, each.finish_at.value_or(tokens));
+  }
+}
+
+// What is left of a step differs in every step, so only another budget is a new reason there.
+bool WaitingModel::Recorded(const ModelWaiting& request, const Shortage& reason,
+                            std::optional<RequestId> behind) {
+  if (request.reason.budget != reason.budget) return false;
+  if (reason.budget == Budget::kStepTokens || reason.budget == Budget::kPrefillTokens) return true;
+  return request.reason == reason && request.behind == behind;
+}
+
+void WaitingModel::Defer(RequestId request, const Shortage& reason, std::optional<RequestId> behind,
+                         Time now, Told& told) {
+  const auto it = std::ranges::find(all_, request, [](const auto& each) { return each.id(); });
+  if (Recorded(*it, reason, behind)) return;
+  it->reason = reason;
+  it->behind = behind;
+  Decision decision;
+  decision.at = now;
+  decision.request = request;
+  decision.kind = DecisionKind::kDeferred;
+  decision.short_of = reason.budget;
+  decision.needed = reason.needed;
+  decision.available = reason.available;
+  decision.behind = behind;
+  told.Expect(decision);
+}
+
+void WaitingModel::MarkAll() {
+  for (const ModelWaiting* each : Restarts()) changed_.push_back(each->id());
+  for (const ModelWaiting& each : all_) {
+    if (!each.restart()) changed_.push_back(each.id());
+  }
+}
+
+void WaitingModel::Explain(bool group_is_up, Time now, Told& told) {
+  const bool fixed = config_.order != Order::kLongestPrefix;
+  const auto ordered = Ordered();
+  if (!changed_.empty() && fixed && !ordered.empty()) changed_.push_back(ordered.front()->id());
+  const Fits any = [](const ModelRequest&) { return true; };
+  for (const RequestId id : std::exchange(changed_, {})) {
+    const ModelWaiting* const waits = Find(id);
+    if (waits == nullptr) continue;
+    const Shortage order{Budget::kOrder, 1, 0};
+    if (!group_is_up) {
+      Defer(id, {Budget::kGroup, 1, 0}, {}, now, told);
+      continue;
+    }
+    if (!FrontIsKnown(any)) {  // it may be this one, which waits for no other
+      const Decision* const next = told.NextDecision();
+      if (next != nullptr && next->request == id) Defer(id, order, {}, now, told);
+      continue;
+    }
+    if (waits != Front(any)) {
+      const ModelWaiting* const before = Before(*waits);
+      Defer(id, order, before ? std::optional(before->id()) : std::nullopt, now, told);
+    } else if (waits->reason.budget == Budget::kOrder && waits->behind) {
+      const auto it = std::ranges::find(all_, id, [](const auto& each) { return each.id(); });
+      it->reason = {};
+      it->behind.reset();
+    }
+  }
+}
+
+void WaitingModel::CheckGauges(const scheduler::Snapshot& state) const {
+  ExpectEqual("requests waiting", all_.size(), state.waiting);
+  std::array<std::uint32_t, kBudgets> own{};
+  for (const ModelWaiting& each : all_) ++own[static_cast<std::size_t>(each.reason.budget)];
+  for (std::size_t i = 0; i < kBudgets; ++i) {
+    ExpectEqual("requests waiting for ", own[i], state.waiting_for[i], BudgetName(Budget(i)));
+  }
+}
+
+}  // namespace penstock::sim
