@@ -106,7 +106,7 @@ TEST_F(WindowTest, AdmissionCountsTheWindowOnly) {
   Harness harness(Settings(), capacity);
   harness.Up();
   for (std::uint64_t id = 1; id <= 3; ++id) harness.Arrive(id, 4, 100);
-  harness.Result();  // both plans of the first request were in flight
+  harness.Result();  // until then two plans are in flight, and no request is examined
   EXPECT_EQ(harness.state().running, 2u);
   EXPECT_EQ(harness.state().waiting_for[static_cast<std::size_t>(Budget::kBlocks)], 1u);
 }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <variant>
 #include <vector>
 
 #include "common/status.h"
@@ -148,6 +150,50 @@ TEST_P(KvGroups, CopiesAreOfOneGroup) {
   EXPECT_EQ(copy(1, 1), "");
   EXPECT_THAT(copy(3, 1), HasSubstr("below the cache's 2"));
   EXPECT_THAT(copy(1, 2), HasSubstr("block copy.kv_group"));
+}
+
+// What a model keeps of a text, in bytes: `blocks` blocks of four tokens, and states.
+std::uint64_t CacheBytes(const std::string& name, std::uint32_t blocks, Program& program) {
+  RunnerOptions options;
+  options.folder = CheckpointFolder() + "/" + name;
+  options.dtype = DType::kFloat32;
+  options.block_size = 4;
+  options.max_sequence_length = 128;
+  const auto runner = ModelRunner::Open(options);
+  EXPECT_NE(runner, nullptr);
+  if (runner == nullptr) return 0;
+  program = runner->model().program;
+  EXPECT_TRUE(runner->backend().AllocateCache(0).ok());
+  const std::uint64_t without = runner->backend().MemoryBytes();
+  EXPECT_TRUE(runner->backend().AllocateCache(blocks).ok());
+  return runner->backend().MemoryBytes() - without;
+}
+
+TEST(CacheMemory, OfARecurrentModelIsThatOfItsFullLayersAndItsStates) {
+  Program program;
+  const std::uint64_t bytes = CacheBytes("qwen3_next-v5_dense_layer", 100, program);
+  std::uint64_t floats = 0;  // of a token
+  for (const Op& op : program.body) {
+    if (const auto* write = std::get_if<RopeKvWriteOp>(&op)) {
+      floats += write->heads.KeyWidth() + write->heads.ValueWidth();
+    }
+  }
+  EXPECT_GT(floats, 0u);
+  EXPECT_EQ(bytes,
+            400 * floats * sizeof(float) + BackendLimits().max_sequences * program.StateBytes());
+}
+
+TEST(CacheMemory, OfLatentAttentionIsALatentAndARopeKeyPerToken) {
+  Program program;
+  const std::uint64_t bytes = CacheBytes("deepseek_v2-v5_default_rope", 100, program);
+  std::uint64_t floats = 0;
+  for (const Op& op : program.body) {
+    if (const auto* write = std::get_if<LatentWriteOp>(&op)) {
+      floats += write->latent_dim + write->rope_dim;
+    }
+  }
+  EXPECT_GT(floats, 0u);
+  EXPECT_EQ(bytes, 400 * floats * sizeof(float));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, KvGroups,
