@@ -32,8 +32,7 @@ class DeltaStage {
   // The convolution of a key head and its value heads in one row; then what the delta rule needs of
   // them: unit vectors, and beta and decay in place of b and a.
   void Mix(const StateSegment& segment, std::size_t row, std::size_t key_head);
-  void Convolve(const StateSegment& segment, std::size_t row, std::size_t first,
-                std::size_t count);
+  void Convolve(const StateSegment& segment, std::size_t row, std::size_t first, std::size_t count);
   void SetGates(std::size_t row, std::size_t head);
   // The delta rule for all rows of a segment. The results replace the values.
   void Advance(const StateSegment& segment, std::size_t head, std::size_t block);
