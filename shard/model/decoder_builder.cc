@@ -100,12 +100,11 @@ void DecoderBuilder::LearnedPositions(const std::string& table, std::uint32_t of
 void DecoderBuilder::Head(float scale, float softcap) {
   Add(SelectRowsOp{.in = Buffer::kNormed, .out = Buffer::kSelected});
   ops_ = &built_.program.head;
-  Add(LinearOp{
-      .in = Buffer::kSelected,
-      .out = Buffer::kLogits,
-      .weight = tied_ ? embedding_
-                      : VocabularyMatrix("head", head_tensor_,
-                                         built_.program.Width(Buffer::kSelected))});
+  Add(LinearOp{.in = Buffer::kSelected,
+               .out = Buffer::kLogits,
+               .weight = tied_ ? embedding_
+                               : VocabularyMatrix("head", head_tensor_,
+                                                  built_.program.Width(Buffer::kSelected))});
   if (scale != 1.0f || softcap != 0.0f) Add(ScaleLogitsOp{Buffer::kLogits, scale, softcap});
   if (part_.world > 1) Add(AllGatherOp{Buffer::kLogits});
 }

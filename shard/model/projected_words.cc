@@ -28,8 +28,7 @@ class ProjectedWordsBuilder {
     WeightTarget target{name, rows, columns, false, {}};
     target.parts.push_back(
         {b_.Name(name + ".weight"), {rows, columns}, {0, rows}, {0, columns}, 0});
-    b_.Add(LinearOp{
-        .in = Buffer::kNormed, .out = out, .weight = b_.AddTarget(std::move(target))});
+    b_.Add(LinearOp{.in = Buffer::kNormed, .out = out, .weight = b_.AddTarget(std::move(target))});
   }
 
   DecoderBuilder& b_;

@@ -116,8 +116,8 @@ void CoreModel::On(const StepDone& done, Told& told) {
 
 void CoreModel::On(const GroupUp& up, Told& told) {
   const GroupCapacity& capacity = up.capacity;
-  const bool unknown = capacity.window > 0 || capacity.snapshots > 0 ||
-                       capacity.length_rule != LengthRule::kNone;
+  const bool unknown =
+      capacity.window > 0 || capacity.snapshots > 0 || capacity.length_rule != LengthRule::kNone;
   stopped_ = stopped_ || unknown || capacity.blocks > kMostBlocks;
   Lose(up.group, told);
   if (groups_.empty()) waiting_.MarkAll();

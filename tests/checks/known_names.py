@@ -9,7 +9,7 @@ EXTERNAL_GROUPS = {
         TimeoutStopSec MemoryMax RestartPreventExitStatus sd_notify io_uring sched_setattr
     """,
     "projects, papers and algorithms": """
-        arXiv RadixAttention NanoFlow DeepSeek LangChain SplitMix64 OpenTelemetry NumPy AddressSanitizer
+        arXiv RadixAttention NanoFlow DeepSeek HunYuan LangChain SplitMix64 OpenTelemetry NumPy AddressSanitizer
     """,
     "TGI, transformers and model files": """
         hidden_states low_memory begin_of_text serde_path_to_error

@@ -89,7 +89,8 @@ def prediction_goals(results):
 
 
 def goals(results):
-    makers = (compare_goals, batch_goals, layer_goals, serving_goals, stall_goals, busy_goals, start_goals, prediction_goals)
+    makers = (compare_goals, batch_goals, layer_goals, serving_goals, stall_goals, busy_goals, start_goals,
+              prediction_goals)
     return [entry for make in makers for entry in make(results)]
 
 
