@@ -55,6 +55,7 @@ constexpr std::pair<std::string_view, std::string_view> kLabels[] = {
      "`unsupported`, `unauthorized`, `not_found`, `model_not_found`, `method`, `too_large`, "
      "`http`, `timeout`, `overloaded`, `unavailable`, `deadline`, `generation`, `internal`; of "
      "tokens: `prompt`, `generated`"},
+    {"kv_group", "0: layers that keep every position; 1: layers with a window"},
     {"method", "`prefill`, `decode`"},
     {"order", "`fcfs`, `longest-prefix`, `priority`, `shortest-predicted` (`--order`)"},
     {"outcome", "`sent`, `dropped`, `failed`"},
@@ -141,6 +142,7 @@ void UseEveryLabel(Metrics& metrics) {
   metrics.scheduler().Admitted("mixed", "fcfs", 1);
   metrics.groups().ExecuteMessage(GroupMetrics::Direction::kPlan, GroupId(0), 0);
   metrics.groups().SetUp(GroupId(0), true);
+  metrics.groups().SetCacheSizes(GroupId(0), {.kv_groups = {{}}});
   metrics.spans().Count("sent", 1);
 }
 

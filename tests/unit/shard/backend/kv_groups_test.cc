@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/plan/step_plan.h"
 #include "common/status.h"
 #include "shard/cache/paged/paged_layout.h"
 #include "tests/unit/shard/backend/model_checkpoints.h"

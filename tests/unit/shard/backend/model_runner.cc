@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/plan/step_plan.h"
 #include "shard/backend/reference/reference_backend.h"
 #include "shard/parallel/shm_communicator.h"
 

@@ -240,7 +240,7 @@ TEST(DecoderBuilder, GivesEachLayerItsHeadsAndItsCache) {
   ASSERT_TRUE(spec.ok()) << spec.status();
   const Program program =
       BuildProgram(*spec, *MakeRankShare(*spec, 0, 2), [](auto) { return false; }).program;
-  EXPECT_EQ(program.caches, (std::vector<CacheShape>{{1, 4, 4}, {1, 8, 8}}));
+  EXPECT_EQ(program.caches, (std::vector<CacheShape>{{1, 4, 4, false, 1}, {1, 8, 8}}));
   std::vector<std::uint32_t> read, written, dims, mlps;
   for (const Op& op : program.body) {
     if (const auto* attention = std::get_if<AttentionOp>(&op)) {
