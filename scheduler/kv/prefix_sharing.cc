@@ -74,7 +74,7 @@ std::optional<BlockId> PrefixSharing::NodeAt(const Sequence& sequence, std::uint
   if (sequence.blocks.entered() >= blocks) return sequence.blocks.blocks()[blocks - 1];
   sequence.CopyTokens(0, tokens, scratch_);
   const PrefixMatch match =
-      cache.index().Lookup(sequence.request.tenant, scratch_, StepId(UINT64_MAX));
+      cache.index().Lookup(sequence.prefix_root, scratch_, StepId(UINT64_MAX));
   return match.blocks == blocks ? match.last : std::nullopt;
 }
 
