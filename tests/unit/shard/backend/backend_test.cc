@@ -129,17 +129,6 @@ TEST_P(BackendTest, ALongContextUsesSmallerTiles) {
   EXPECT_LT(MaxDifference(runner->Step({{1, {tokens.back()}}}).at(0), chunked), 1e-4f);
 }
 
-TEST_P(BackendTest, BlocksBeforeTheWindowAreNotRead) {
-  auto runner = Make("mistral", 24);
-  ASSERT_NE(runner, nullptr);
-  runner->Prefill(0, Prompt(100, 2), 128);
-  runner->Prefill(1, Prompt(100, 2), 128);
-  const std::vector<float> whole = runner->Step({{0, {5}}}).at(0);
-  // Position 100 sees 77 … 100; the blocks of 0 … 63 have been given away.
-  for (int i = 0; i < 4; ++i) runner->table(1)[i] = BlockId(0xffffffff);
-  EXPECT_EQ(runner->Step({{1, {5}}}).at(0), whole);
-}
-
 TEST_P(BackendTest, CopiedBlocksHoldTheSameKeysAndValues) {
   auto runner = Make("llama");
   ASSERT_NE(runner, nullptr);
