@@ -67,7 +67,8 @@ SimGroup::Done SimGroup::Execute(const StepPlan& plan, Time sent) {
   done.result.cells = cell_use_;
   const Duration time = options_.step_time ? options_.step_time(plan, loads) : Duration(0);
   busy_until_ = std::max(busy_until_, sent) + time;
-  done.result.timings.forward = time;
+  done.result.timings.sample = time / 8;
+  done.result.timings.forward = time - done.result.timings.sample;
   done.at = busy_until_;
   return done;
 }
