@@ -106,7 +106,9 @@ TEST_F(GroupFleetTest, LayersWithAWindowHaveTheirOwnFacts) {
   const GroupFormed formed = fleet_->Agreed();
   ASSERT_EQ(formed.facts.kv_groups.size(), 2u);
   EXPECT_EQ(formed.facts.kv_groups[1], (KvGroupFacts{8, 1, 64}));
-  EXPECT_GT(formed.cache_bytes, 0u);
+  EXPECT_EQ(formed.capacity.window, 64u);
+  EXPECT_EQ(formed.capacity.window_blocks, 50u);
+  EXPECT_EQ(formed.cache_bytes, (formed.capacity.blocks + 50u) * formed.facts.block_size * 8);
 }
 
 TEST_F(GroupFleetTest, AGroupOfAnotherModelIsRefusedByName) {

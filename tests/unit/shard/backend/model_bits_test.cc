@@ -196,6 +196,10 @@ class Server {
                         types_.quantization, types_.kv});
   }
 
+  static KvBlocks BlocksOf(const CoreRun::Options& options) {
+    return {options.capacity.blocks, options.capacity.window_blocks};
+  }
+
   static Arriving Some(const Load& load) {
     return [random = std::mt19937(3), most = load.together]() mutable {
       return random() % 3 == 0 ? random() % (most + 1) : 0u;
@@ -218,8 +222,19 @@ class Server {
     options.capacity.length_rule = lengths.rule;
     options.capacity.original_length = lengths.original;
     options.capacity.snapshots = model_->program.states.empty() ? 0 : kSnapshots;
+    if (!load.padded) AddWindow(options);
     options.capacity.max_candidates = Has(Feature::kContrastiveSearch) ? kCandidates : 0;
     return options;
+  }
+
+  // As many blocks as the windows of all sequences need, or with a tight pool those of one.
+  void AddWindow(CoreRun::Options& options) const {
+    GroupCapacity& capacity = options.capacity;
+    capacity.window = model_->program.kv_window;
+    if (capacity.window == 0) return;
+    options.executor.window_tables = true;
+    const std::uint32_t each = (capacity.window + kStepTokens + kBlockSize - 1) / kBlockSize + 1;
+    capacity.window_blocks = std::min(capacity.blocks, kSlots * each);
   }
 
   CoreRun::Options OptionsOf(const Load& load) const {
@@ -247,7 +262,7 @@ class Server {
     return limits;
   }
 
-  std::unique_ptr<Backend> Make(const Model& model, const Load& load, std::uint32_t blocks,
+  std::unique_ptr<Backend> Make(const Model& model, const Load& load, const KvBlocks& blocks,
                                 Communicator* communicator) const {
     auto weights = model.Load(nullptr);
     EXPECT_TRUE(weights.ok()) << weights.status();
@@ -268,7 +283,7 @@ class Server {
 
   Answers Run(const CoreRun::Options& options, const Load& load, const Model& model,
               Communicator* communicator, const Arriving& arriving) {
-    const auto backend = Make(model, load, options.capacity.blocks, communicator);
+    const auto backend = Make(model, load, BlocksOf(options), communicator);
     if (backend == nullptr) return {};
     CoreRun run(options, *backend);
     Answers answers = run.Serve(Requests(), arriving);
@@ -294,7 +309,7 @@ class Server {
 
   void Follow(const CoreRun::Options& options, const Load& load, const Model& model,
               Communicator& communicator, PlanQueue& plans) const {
-    const auto backend = Make(model, load, options.capacity.blocks, &communicator);
+    const auto backend = Make(model, load, BlocksOf(options), &communicator);
     ASSERT_NE(backend, nullptr);
     ModelExecutor executor(options.executor, *backend, communicator);
     while (const std::optional<StepPlan> plan = plans.Pop()) {
