@@ -188,7 +188,7 @@ def test_native_driver_and_generate_v3_exclude_each_other(two_ranks):
     assert code == grpc.StatusCode.FAILED_PRECONDITION and "generate.v3 drives this shard" in text
     two_ranks.clear()
     for method, fields in (("Configure", configure), ("Warmup", {"epoch": 1}),
-                           ("Commit", {"epoch": 1, "blocks": 8})):
+                           ("Commit", {"epoch": 1, "blocks": [8]})):
         [future.result() for future in all_native(method, **fields)]
     plans, release = solo_plans(natives[0], 1, [5, 6, 7], 1), threading.Event()
 
