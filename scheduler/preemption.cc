@@ -72,7 +72,7 @@ bool Preemption::Covered(const Deficit& deficit, bool with_retiring) const {
   if (deficit.blocks > blocks) return false;
   const AttachedBlocks& window = table_.cache().window();
   const std::uint64_t in_window =
-      std::uint64_t{window.available()} + (with_retiring ? window.pool().retiring() : 0);
+      std::uint64_t{window.available()} + (with_retiring ? window.returning() : 0);
   if (deficit.window_blocks > in_window) return false;
   const std::uint64_t limit = config_.max_batch_total_tokens;
   return limit == 0 || deficit.tokens == 0 || table_.reserved_tokens() + deficit.tokens <= limit;

@@ -95,10 +95,21 @@ BlockId AttachedBlocks::Hold(BlockId node) {
 
 void AttachedBlocks::Release(BlockId block) {
   pool_.Retire(block);
-  Reclaim(block);
+  RemoveRetiredHolder(block);
+}
+
+void AttachedBlocks::Retire(BlockId block) {
+  pool_.Retire(block);
+  ++retired_;
 }
 
 void AttachedBlocks::Reclaim(BlockId block) {
+  --retired_;
+  Unclaim(1);
+  RemoveRetiredHolder(block);
+}
+
+void AttachedBlocks::RemoveRetiredHolder(BlockId block) {
   const std::uint32_t node = blocks_[block.value()].node;
   pool_.Reclaim(block, node != kNone);
   if (node != kNone && pool_.holders(block) == 0 && nodes_[node].pins == 0) Append(block);

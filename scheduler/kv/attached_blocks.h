@@ -14,8 +14,9 @@
 // A node has one block at most. A node that leaves the index loses its block.
 //
 // Claims: a sequence claims as many blocks as it ever holds at once, also those that it shares: it
-// replaces them as its window moves on. Claims and retiring blocks never exceed the pool, so a
-// sequence that holds less than it claimed can draw once enough nodes are unpinned.
+// replaces them as its window moves on. When it ends, each block that it holds stays claimed until
+// no plan in flight reads it. Claims never exceed the pool, so a sequence that holds less than it
+// claimed can draw once enough nodes are unpinned.
 //
 // A node has the number of its block in the index. Deterministic. Not synchronised; one owner,
 // BlockCache.
@@ -39,7 +40,9 @@ class AttachedBlocks {
 
   const BlockPool& pool() const { return pool_; }
   // Blocks that can still be claimed.
-  std::uint32_t available() const { return pool_.total() - pool_.retiring() - claimed_; }
+  std::uint32_t available() const { return pool_.total() - claimed_; }
+  // Blocks that will be available when all results in flight are here.
+  std::uint32_t returning() const { return retired_; }
   // Returns false if fewer are available.
   bool Claim(std::uint32_t count);
   void Unclaim(std::uint32_t count);
@@ -72,8 +75,8 @@ class AttachedBlocks {
   BlockId Hold(BlockId node);
   // Removes a holder. No plan after those that were made reads the block for it.
   void Release(BlockId block);
-  // A sequence ends (BlockPool).
-  void Retire(BlockId block) { pool_.Retire(block); }
+  // A sequence ends (BlockPool). Reclaim ends the claim to the block.
+  void Retire(BlockId block);
   void Reclaim(BlockId block);
 
  private:
@@ -91,6 +94,7 @@ class AttachedBlocks {
     std::uint32_t newer = kNone;
   };
 
+  void RemoveRetiredHolder(BlockId block);
   void Append(BlockId block);  // to the list of cached blocks
   void Unlink(BlockId block);
 
@@ -101,6 +105,7 @@ class AttachedBlocks {
   std::uint32_t oldest_ = kNone;
   std::uint32_t newest_ = kNone;
   std::uint32_t claimed_ = 0;
+  std::uint32_t retired_ = 0;  // of these, by sequences that ended
 };
 
 }  // namespace penstock::scheduler

@@ -49,7 +49,7 @@ void WindowTable::GrowTo(BlockCache& cache, std::uint64_t tokens, SlotId slot,
 }
 
 void WindowTable::Retire(BlockCache& cache) {
-  cache.window().Unclaim(std::exchange(claim_, 0));
+  cache.window().Unclaim(std::exchange(claim_, 0) - held());
   for (std::size_t i = released_; i < blocks_.size(); ++i) cache.window().Retire(blocks_[i]);
 }
 

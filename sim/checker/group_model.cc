@@ -453,7 +453,7 @@ GroupModel::Blocks GroupModel::WorstCase(const std::map<RequestId, RequestModel>
 }
 
 bool GroupModel::HasRoomForAll(const std::map<RequestId, RequestModel>& requests) const {
-  Blocks blocks{kv().retiring(), window_kv().retiring()};
+  Blocks blocks{kv().retiring(), window_kv().retired_holders()};
   for (const auto& [id, request] : requests) {
     if (request.group != id_) continue;
     const std::uint64_t tokens = request.WorstCase() + config_.max_decode_rows;
@@ -491,7 +491,7 @@ bool GroupModel::HasRoomFor(const RequestModel& request,
   const std::uint64_t in_blocks = padded ? request.prompt() + request.received() : worst;
   Blocks blocks = WorstCase(requests);
   blocks.in_full += BlocksFor(in_blocks, capacity_.block_size) + kv().retiring();
-  blocks.in_window += kv_.WindowBlocksFor(worst) + window_kv().retiring();
+  blocks.in_window += kv_.WindowBlocksFor(worst) + window_kv().retired_holders();
   return blocks.in_full <= kv().total() && blocks.in_window <= window_kv().total();
 }
 

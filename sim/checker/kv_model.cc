@@ -134,6 +134,7 @@ void KvModel::Retire(const KvTable& table) {
     Count(block, -1);
     --block.live;
     ++block.retiring;
+    ++retired_holders_;
     Count(block, 1);
   }
 }
@@ -144,6 +145,7 @@ void KvModel::Reclaim(const KvTable& table) {
     Block& block = blocks_[id.value()];
     Count(block, -1);
     --block.retiring;
+    --retired_holders_;
     Count(block, 1);
   }
 }

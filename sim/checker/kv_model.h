@@ -63,6 +63,8 @@ class KvModel {
   std::uint32_t Held(const KvTable& table) const;
   std::uint32_t used() const { return used_; }
   std::uint32_t retiring() const { return retiring_; }
+  // The sum over all blocks of their ended holders.
+  std::uint32_t retired_holders() const { return retired_holders_; }
   std::uint32_t total() const { return static_cast<std::uint32_t>(blocks_.size()); }
   std::uint32_t block_size() const { return block_size_; }
 
@@ -90,6 +92,7 @@ class KvModel {
   std::vector<Block> blocks_;
   std::uint32_t used_ = 0;
   std::uint32_t retiring_ = 0;
+  std::uint32_t retired_holders_ = 0;
 };
 
 }  // namespace penstock::sim

@@ -96,11 +96,29 @@ TEST_F(AttachedBlocksTest, RetiringBlocksAreNotAvailable) {
   AttachedBlocks blocks(4, 8, 1);
   ASSERT_TRUE(blocks.Claim(3));
   const BlockId block = blocks.Draw();
-  blocks.Unclaim(3);
+  blocks.Unclaim(2);
   blocks.Retire(block);
+  EXPECT_EQ(blocks.returning(), 1u);
   EXPECT_EQ(blocks.available(), 3u);
   blocks.Reclaim(block);
   EXPECT_EQ(blocks.available(), 4u);
+}
+
+// A sequence that ended may read the block in a plan in flight, after the other one released it.
+TEST_F(AttachedBlocksTest, ASharedBlockStaysClaimedByASequenceThatEnded) {
+  AttachedBlocks blocks(4, 8, 1);
+  Fill(blocks, 1);
+  ASSERT_TRUE(blocks.Claim(2));
+  const BlockId block = blocks.Hold(BlockId(0));
+  ASSERT_TRUE(blocks.Claim(1));
+  blocks.Hold(BlockId(0));
+  blocks.Retire(block);
+  EXPECT_EQ(blocks.available(), 1u);
+  blocks.Release(block);
+  EXPECT_EQ(blocks.pool().retiring(), 1u);
+  EXPECT_EQ(blocks.available(), 1u);
+  blocks.Reclaim(block);
+  EXPECT_EQ(blocks.available(), 2u);
 }
 
 TEST_F(AttachedBlocksTest, TheBlockOfAPinnedNodeIsNotEvicted) {
