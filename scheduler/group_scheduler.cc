@@ -120,7 +120,7 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
                              .remaining = sequence.PromptLeft(),
                              .prompt_logprobs = sequence.WantsPromptLogprobs(),
                              .may_split = may_split,
-                             .most = sequence.NextCut() - sequence.prompt_planned};
+                             .most = sequence.ChunkEnd() - sequence.prompt_planned};
   const PrefillFit fit = draft_.composer().AddPrefill(demand);
   if (fit.count == 0) return;
   if (!sequence.started) draft_.Start(sequence, out);
@@ -142,18 +142,17 @@ void GroupScheduler::AddChunk(Sequence& sequence, Time now, Outputs& out) {
   decision.step = draft_.step();
 }
 
-// At its last full block, and where it parts from cached blocks that go further than its match.
-void GroupScheduler::SetCuts(Sequence& sequence, const PrefixMatch& match) const {
+// Where it parts from cached blocks that go further than its match: its own blocks after them do
+// not enter the index. Otherwise at its last full block.
+void GroupScheduler::SetCut(Sequence& sequence, const PrefixMatch& match) const {
   if (!table_.cache().recurrent()) return;
   const std::uint32_t last = (sequence.PromptLength() - 1) / capacity_.block_size;
-  const auto cut = [&](std::uint32_t blocks) {
-    return blocks > match.blocks ? blocks * capacity_.block_size : 0;
-  };
-  sequence.cuts = {cut(match.found), cut(last)};
+  const std::uint32_t cut = match.found > match.blocks ? match.found : last;
+  if (cut > match.blocks) sequence.cut = cut * capacity_.block_size;
 }
 
 void GroupScheduler::SaveState(const Sequence& sequence) {
-  if (!std::ranges::binary_search(sequence.cuts, sequence.prompt_planned)) return;
+  if (sequence.prompt_planned != sequence.cut) return;
   const auto node = sharing_.NodeAt(sequence, sequence.prompt_planned);
   if (node) draft_.SaveState(sequence, *node, table_.cache());
 }
@@ -171,7 +170,7 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   Sequence& sequence = table_.Add(std::move(work), id, reservation, match);
   sequence.prefix_root = std::move(root);
   sequence.most_positions = most_positions;
-  SetCuts(sequence, match);
+  SetCut(sequence, match);
   if (table_.cache().sharing()) prefix_use_.looked_up_tokens += sequence.PromptLength();
   prefix_use_.hit_tokens += sequence.cached_length;
   Decision& decision = Decide(id_, sequence, DecisionKind::kAdmitted, now, out);

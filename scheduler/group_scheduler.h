@@ -97,7 +97,7 @@ class GroupScheduler {
   void AddDecode(Sequence& sequence, Time now, Outputs& out);
   void AddChunk(Sequence& sequence, Time now, Outputs& out);
   // Chooses where the prompt of a recurrent model is cut.
-  void SetCuts(Sequence& sequence, const PrefixMatch& match) const;
+  void SetCut(Sequence& sequence, const PrefixMatch& match) const;
   // Saves a snapshot if the plan computes the prompt up to a cut.
   void SaveState(const Sequence& sequence);
   StepInfo DescribeStep(std::uint32_t waiting, Duration predicted);

@@ -65,7 +65,8 @@ std::uint32_t PrefixSharing::SharedBlocks(const Sequence& sequence, std::span<co
   sequence.CopyTokens(0, sequence.PromptLength(), other_);
   const std::uint32_t common = CommonBlocks(other_, tokens, block_size);
   if (!recurrent) return common;
-  return std::max(matched, sequence.LastCutUpTo(common * block_size) / block_size);
+  const std::uint32_t cut = sequence.cut / block_size;
+  return sequence.prompt_planned < sequence.cut && cut <= common ? std::max(matched, cut) : matched;
 }
 
 std::optional<BlockId> PrefixSharing::NodeAt(const Sequence& sequence, std::uint32_t tokens) const {

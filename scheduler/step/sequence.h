@@ -11,9 +11,7 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -52,10 +50,10 @@ struct Sequence : Work {
   std::optional<BlockId>
       tail_to_copy;  // the tail of a pinned prefix, until its first plan copies it
 
-  // Of a recurrent model: the snapshot that its first plan restores, and the positions at which
-  // its prompt is cut to save one, in ascending order.
+  // Of a recurrent model: the snapshot that its first plan restores, and the position at which its
+  // prompt is cut to save one (0 = nowhere).
   std::optional<BlockId> snapshot;
-  std::array<std::uint32_t, 2> cuts{};
+  std::uint32_t cut = 0;
 
   std::uint32_t cached_length = 0;     // leading prompt tokens from the prefix cache
   std::uint32_t prompt_planned = 0;    // those, and prompt tokens in plans
@@ -73,15 +71,7 @@ struct Sequence : Work {
   bool WantsPromptLogprobs() const { return request.logprobs.prompt_logprobs && resumed == 0; }
   std::uint32_t PromptLeft() const { return PromptLength() - prompt_planned; }
   // Where its next chunk ends at the latest.
-  std::uint32_t NextCut() const {
-    const auto next = std::ranges::upper_bound(cuts, prompt_planned);
-    return next == cuts.end() ? PromptLength() : *next;
-  }
-  // The last cut that plans have not reached, up to this position; 0 = none.
-  std::uint32_t LastCutUpTo(std::uint32_t position) const {
-    const auto next = std::ranges::upper_bound(cuts, position);
-    return next == cuts.begin() || *std::prev(next) <= prompt_planned ? 0 : *std::prev(next);
-  }
+  std::uint32_t ChunkEnd() const { return prompt_planned < cut ? cut : PromptLength(); }
   // Positions whose tokens are known here and that plans fill.
   std::uint32_t KnownLength() const {
     if (PromptLeft() > 0 || tokens_received == resumed) return prompt_planned;
