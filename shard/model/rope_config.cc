@@ -85,7 +85,7 @@ absl::Status ReadLongrope(const ConfigReader& config, const ConfigReader& scalin
   return absl::OkStatus();
 }
 
-// With `alpha` (HunYuan) the frequencies are the same for every length.
+// With `alpha`, as in Hunyuan models, the frequencies are the same for every length.
 absl::Status ReadDynamic(const ConfigReader& scaling, ModelSpec& spec) {
   RopeSpec& rope = spec.rope;
   PENSTOCK_ASSIGN_OR_RETURN(const double alpha, scaling.NumberOr("alpha", 0.0, 0.0, kMaxTheta));

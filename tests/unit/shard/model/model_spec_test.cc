@@ -157,7 +157,7 @@ TEST(ModelSpec, RopeScalingExtendsTheContextWhereTheTypeDoes) {
             1024u);
 }
 
-// HunYuan's form: transformers 5.23 computes the same base.
+// As in Hunyuan models. transformers 5.23 computes the same base.
 TEST(ModelSpec, DynamicRopeWithAlphaHasALargerBaseForEveryLength) {
   const ModelSpec spec = Good(R"({"head_dim": 64, "rope_theta": 10000,
                                   "rope_scaling": {"type": "dynamic", "alpha": 1000.0}})");
