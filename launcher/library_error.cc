@@ -20,7 +20,7 @@ constexpr std::string_view kInstall =
 
 bool Has(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
-// What follows `intro` in `line`; empty if the line does not have it.
+// The part of `line` after `intro`; empty if `line` does not contain `intro`.
 std::string After(const std::string& line, std::string_view intro) {
   const std::size_t found = line.find(intro);
   return found == std::string::npos ? "" : line.substr(found + intro.size());
@@ -44,7 +44,8 @@ std::string UnreadableFile(ChildSpec program, const std::string& library) {
   return unreadable;
 }
 
-// Of a library that the linker found but could not use, or of a symbol that it lacks.
+// What to do about `what`, the linker's message on a library that it could not use or on a symbol
+// that it did not find. Empty if the message is not about libtorch.
 std::string TorchRemedy(std::string_view what) {
   const bool mentions_torch = Has(what, "libtorch") || Has(what, "libc10") ||
                               Has(what, "symbol: _ZN2at") || Has(what, "symbol: _ZN3c10") ||

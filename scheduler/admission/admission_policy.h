@@ -56,8 +56,8 @@ class AdmissionPolicy {
   virtual std::uint64_t TokensToReserve(const Work& work) const = 0;
   // Blocks for them. In the padded KV layout blocks hold only what is prefilled.
   std::uint32_t BlocksToReserve(const Work& work) const;
-  // The most blocks of the window group that a sequence of so many tokens holds at once. 0 if there
-  // is no such group.
+  // The largest number of window blocks that a sequence of `tokens` tokens holds at any time. 0 if
+  // no layer has a window.
   std::uint32_t WindowBlocksFor(std::uint64_t tokens) const {
     if (capacity_.window == 0) return 0;
     return std::min(BlocksFor(tokens, capacity_.block_size), most_window_blocks_);

@@ -13,6 +13,18 @@ void BlockTable::Adopt(BlockCache& cache, const PrefixMatch& match) {
   adopted_ = entered_ = match.blocks;
 }
 
+void AppendBlocks(std::uint32_t kv_group, SlotId slot, std::span<const BlockId> blocks,
+                  std::vector<BlockOp>& ops) {
+  for (const BlockId block : blocks) {
+    BlockOp op;
+    op.kind = BlockOp::Kind::kAppend;
+    op.kv_group = kv_group;
+    op.slot = slot;
+    op.dst = block;
+    ops.push_back(op);
+  }
+}
+
 bool BlockTable::Reserve(BlockCache& cache, std::uint32_t blocks) {
   if (!cache.Reserve(blocks)) return false;
   reserved_ += blocks;
@@ -29,14 +41,8 @@ void BlockTable::GrowTo(BlockCache& cache, std::uint64_t tokens, SlotId slot,
     --reserved_;
     blocks_.push_back(cache.Draw());
   }
-  for (; appended_ < blocks_.size(); ++appended_) {
-    BlockOp op;
-    op.kind = BlockOp::Kind::kAppend;
-    op.kv_group = kv_group_;
-    op.slot = slot;
-    op.dst = blocks_[appended_];
-    ops.push_back(op);
-  }
+  AppendBlocks(kv_group_, slot, std::span(blocks_).subspan(appended_), ops);
+  appended_ = static_cast<std::uint32_t>(blocks_.size());
 }
 
 std::optional<BlockId> BlockTable::Enter(BlockCache& cache, std::string_view tenant,

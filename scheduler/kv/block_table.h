@@ -27,6 +27,10 @@ constexpr std::uint32_t BlocksFor(std::uint64_t tokens, std::uint32_t block_size
   return static_cast<std::uint32_t>((tokens + block_size - 1) / block_size);
 }
 
+// Adds to `ops` that the table of `slot` in a KV group grows by `blocks`.
+void AppendBlocks(std::uint32_t kv_group, SlotId slot, std::span<const BlockId> blocks,
+                  std::vector<BlockOp>& ops);
+
 class BlockTable {
  public:
   explicit BlockTable(std::uint32_t kv_group = 0) : kv_group_(kv_group) {}

@@ -1,6 +1,7 @@
 #include "scheduler/kv/window_table.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "common/check.h"
@@ -38,14 +39,8 @@ void WindowTable::GrowTo(BlockCache& cache, std::uint64_t tokens, SlotId slot,
     PENSTOCK_CHECK(held() < claim_, "a sequence holds at most its claim");
     blocks_.push_back(cache.DrawWindow());
   }
-  for (; appended_ < blocks_.size(); ++appended_) {
-    BlockOp op;
-    op.kind = BlockOp::Kind::kAppend;
-    op.kv_group = kGroup;
-    op.slot = slot;
-    op.dst = blocks_[appended_];
-    ops.push_back(op);
-  }
+  AppendBlocks(kGroup, slot, std::span(blocks_).subspan(appended_), ops);
+  appended_ = static_cast<std::uint32_t>(blocks_.size());
 }
 
 void WindowTable::Retire(BlockCache& cache) {

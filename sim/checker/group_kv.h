@@ -37,8 +37,8 @@ class GroupKv {
   std::size_t Held(const KvTable& table) const {
     return table.blocks.size() + (window_.window() > 0 ? window_.Held(table) : 0);
   }
-  // The most blocks of the window group that a sequence of so many tokens holds at once: those of
-  // its window and of what its plans in flight write.
+  // The largest number of window blocks that a sequence of `tokens` tokens holds at any time: those
+  // of its window and those that its plans in flight write.
   std::uint64_t WindowBlocksFor(std::uint64_t tokens) const;
 
  private:

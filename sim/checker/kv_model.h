@@ -20,7 +20,7 @@
 
 namespace penstock::sim {
 
-// Blocks for so many tokens.
+// The number of blocks that hold `tokens` tokens.
 inline std::uint64_t BlocksFor(std::uint64_t tokens, std::uint32_t block_size) {
   return (tokens + block_size - 1) / block_size;
 }

@@ -37,7 +37,7 @@ class BlockStore {
   // No sequence holds the block.
   bool IsIdle(StoreBlock block) const { return blocks_[block].holders + blocks_[block].ended == 0; }
 
-  // A sequence gets a block that nobody holds; evicts one if none is free.
+  // A block for a sequence: a free one, or else one that this evicts.
   StoreBlock Draw();
   void Hold(StoreBlock block) { ++blocks_[block].holders; }
   void Retire(StoreBlock block);

@@ -163,7 +163,8 @@ Parts DecodePartition::Best(const Rows& rows, std::uint64_t launch) const {
   return small[taken];
 }
 
-// Each new row joins the part that it enlarges least, unless a part of its own costs less.
+// Adds each new row to the part whose cost grows least. If a new part costs less, the row starts
+// one.
 void DecodePartition::PlaceNew(const Rows& rows, std::uint64_t launch, Parts& parts) const {
   std::vector<bool> placed(rows.size());
   for (const auto& part : parts) {

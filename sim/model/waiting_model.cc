@@ -44,7 +44,8 @@ std::vector<const ModelWaiting*> WaitingModel::Restarts() const {
   return restarts;
 }
 
-// Those that never ran. By arrival if only the core knows the order.
+// The requests that never ran, in the order of the queue. For an order that only the core knows:
+// in the order of their arrival.
 std::vector<const ModelWaiting*> WaitingModel::Ordered() const {
   std::vector<const ModelWaiting*> ordered;
   for (const ModelWaiting& each : all_) {

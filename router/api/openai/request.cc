@@ -70,7 +70,7 @@ constexpr auto kCompletion = json::Join(
                                                                     "a positive integer"),
     });
 
-// The key that an object lacks; empty if that is not the error.
+// The name of the required key that is missing; empty if the error is another one.
 std::string MissingKey(const json::Error& error) {
   constexpr std::string_view kMissing = "missing field `";
   if (!error.what.starts_with(kMissing)) return "";

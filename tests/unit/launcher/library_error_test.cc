@@ -53,7 +53,7 @@ TEST(LibraryErrorTest, AnUnreadableTorchIsNamedWithTheReason) {
                                           "the server read the file and enter its folders");
 }
 
-TEST(LibraryErrorTest, ABrokenTorchIsToBeInstalledAgain) {
+TEST(LibraryErrorTest, TellsToReinstallABrokenTorch) {
   for (const char* fault : {"file too short", "invalid ELF header",
                             "ELF load command address/offset not page-aligned"}) {
     const std::string what = "/opt/torch/lib/libtorch_cpu.so: " + std::string(fault);

@@ -153,7 +153,7 @@ TEST_F(SupervisorTest, AMissingTorchIsReportedWithTheRemedy) {
                                        "2.11 is not installed: run `pip install torch==2.11.0`"));
 }
 
-TEST_F(SupervisorTest, AShardThatMapsAFileThatIsTooShortIsNamedAsSuch) {
+TEST_F(SupervisorTest, NamesAShardThatMappedATruncatedFile) {
   const Outcome outcome = Run({"kill -BUS $$"}, kGood);
   EXPECT_THAT(outcome.error,
               HasSubstr("(SIGBUS): a file that it maps is shorter than it should be"));

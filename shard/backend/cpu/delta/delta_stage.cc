@@ -155,7 +155,7 @@ void DeltaStage::NormHead(std::size_t row, std::size_t head) {
   kernels_.gated_norm(args);
 }
 
-// The slot's own state comes last, because the others read its inputs.
+// The state of the slot itself is written last: the snapshots are computed from its old value.
 void DeltaStage::KeepInputs(const StateSegment& segment) {
   for (std::uint32_t draft = 0; draft < segment.drafts; ++draft) {
     KeepInputs(segment, segment.rows + draft + 1, states_.DraftPlace(segment.first_draft + draft));

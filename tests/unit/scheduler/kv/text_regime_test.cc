@@ -99,7 +99,7 @@ TEST(TextRegime, DraftsDoNotPassTheOriginalLength) {
 }
 
 // Its decode computes the token after the text, so a text of the original length must begin again.
-TEST(TextRegime, ContrastiveSearchIsComputedAgainATokenEarlier) {
+TEST(TextRegime, ContrastiveSearchRecomputesOneTokenEarlier) {
   Arrival arrival = Harness::Request(1, 6, 20);
   arrival.sampling.penalty_alpha = 0.6f;
   arrival.sampling.top_k = 3;

@@ -35,7 +35,7 @@ TEST(DecodePartitionTest, ALaunchMustPay) {
   EXPECT_EQ(cheap.parts().size(), 2u);
 }
 
-TEST(DecodePartitionTest, LeastCellsIsThatOfTheBestCut) {
+TEST(DecodePartitionTest, LeastCellsEqualsTheBestCut) {
   EXPECT_EQ(LeastCells({10, 9, 2, 1}, 1), 40u);
   EXPECT_EQ(LeastCells({10, 9, 2, 1}, 2), 24u);
 }
