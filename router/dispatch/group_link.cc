@@ -64,6 +64,7 @@ CacheSizes CacheSizesOf(const GroupFormed& formed) {
   }
   sizes.state_layers = facts.state_layers;
   sizes.state_bytes = facts.state_bytes * facts.world_size;
+  sizes.snapshots = formed.capacity.snapshots;
   sizes.total_bytes = formed.cache_bytes;
   return sizes;
 }

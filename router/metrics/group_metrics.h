@@ -26,6 +26,7 @@ struct CacheSizes {
   std::vector<KvGroup> kv_groups;
   std::uint64_t state_layers = 0;
   std::uint64_t state_bytes = 0;  // of one sequence
+  std::uint64_t snapshots = 0;    // of the states of a sequence, at most
   std::uint64_t total_bytes = 0;  // allocated
 };
 
@@ -70,6 +71,7 @@ class GroupMetrics {
     Set(cache_bytes_.Add(labels), sizes.total_bytes);
     Set(state_layers_.Add(labels), sizes.state_layers);
     Set(state_bytes_.Add(labels), sizes.state_bytes);
+    Set(snapshots_.Add(labels), sizes.snapshots);
     for (std::size_t i = 0; i < sizes.kv_groups.size(); ++i) {
       prometheus::Labels own = labels;
       own["kv_group"] = std::to_string(i);
@@ -145,6 +147,10 @@ class GroupMetrics {
   Family<Gauge>& state_bytes_ =
       make_.Gauges("penstock_group_state_bytes_per_sequence",
                    "States of one sequence, all ranks, by replica group.", "group");
+  Family<Gauge>& snapshots_ = make_.Gauges(
+      "penstock_group_state_snapshots",
+      "Copies of the states of a sequence that the prefix cache has room for, by replica group.",
+      "group");
 
   std::mutex mutex_;
   // Used at every step: looking a counter up by its labels would cost more than the step.

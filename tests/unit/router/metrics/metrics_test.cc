@@ -105,7 +105,7 @@ TEST(Metrics, PlansInFlightKeepsItsGreatestValue) {
 
 TEST(Metrics, ShowWhatATextKeepsInMemory) {
   Metrics metrics;
-  metrics.groups().SetCacheSizes(GroupId(1), {{{4096, 2, 0}, {2048, 4, 512}}, 3, 900, 7000});
+  metrics.groups().SetCacheSizes(GroupId(1), {{{4096, 2, 0}, {2048, 4, 512}}, 3, 900, 5, 7000});
   const std::string text = metrics.Render();
   for (const char* line : {"penstock_group_kv_bytes_per_token{group=\"1\",kv_group=\"0\"} 4096\n",
                            "penstock_group_kv_bytes_per_token{group=\"1\",kv_group=\"1\"} 2048\n",
@@ -113,6 +113,7 @@ TEST(Metrics, ShowWhatATextKeepsInMemory) {
                            "penstock_group_kv_window{group=\"1\",kv_group=\"1\"} 512\n",
                            "penstock_group_state_layers{group=\"1\"} 3\n",
                            "penstock_group_state_bytes_per_sequence{group=\"1\"} 900\n",
+                           "penstock_group_state_snapshots{group=\"1\"} 5\n",
                            "penstock_group_kv_cache_bytes{group=\"1\"} 7000\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
