@@ -225,7 +225,9 @@ const ModelWaiting* CoreModel::NamedByCore(const ModelGroup& group, const Told& 
   const bool later = plan != nullptr && plan->waiting >= waiting_.all().size();
   if (next->kind == DecisionKind::kRefused && later) return nullptr;
   if (next->kind == DecisionKind::kAdmitted) {
-    if (next->group != group.id() || next->step != group.step()) return nullptr;
+    // The step that admits it is the core's next plan: another group may make one before.
+    const bool now = plan != nullptr && plan->group == group.id() && plan->step == group.step();
+    if (!now || next->group != plan->group || next->step != plan->step) return nullptr;
   } else if (next->kind != DecisionKind::kDeferred && next->kind != DecisionKind::kRefused) {
     return nullptr;
   }
