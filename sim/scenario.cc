@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "sim/random.h"
+#include "sim/rare_cases.h"
 #include "sim/token_source.h"
 
 namespace penstock::sim {
@@ -95,6 +96,7 @@ class Draw {
     DrawWindows(random_, scenario_);
     DrawLengthRule(random_, scenario_);
     DrawSnapshots(random_, scenario_);
+    DrawRareCases(random_, scenario_);
     return std::move(scenario_);
   }
 
@@ -418,7 +420,7 @@ class Draw {
   }
 
   ScriptEvent Fault() {
-    switch (random_.Below(12)) {
+    switch (random_.Below(14)) {
       case 0:
         return RankIsLost{SomeGroup(), kUnit * random_.Below(100)};
       case 1:
@@ -434,6 +436,9 @@ class Draw {
       case 6:
       case 7:
         return StopStringFound{SomeRequest(), random_.Below(10)};
+      case 8:
+      case 9:
+        return ResultIsEarly{SomeGroup()};
       default:
         return ClientCancels{SomeRequest()};
     }

@@ -46,6 +46,9 @@ struct ResultIsLost {  // the next result never arrives; the step timeout ends t
 struct ResultIsRepeated {  // the newest result arrives a second time
   GroupId group;
 };
+struct ResultIsEarly {  // the result of the second step in flight arrives, and once more in its turn
+  GroupId group;
+};
 struct GroupStalls {  // its next step takes that much longer
   GroupId group;
   Duration time{0};
@@ -61,7 +64,8 @@ struct OperatorForgets {  // pinned prefixes of a tenant, or the one that `made_
 
 using ScriptEvent =
     std::variant<ClientArrives, ClientCancels, StopStringFound, RankIsLost, ResultIsLost,
-                 ResultIsRepeated, GroupStalls, GroupFormsAgain, OperatorDrains, OperatorForgets>;
+                 ResultIsRepeated, ResultIsEarly, GroupStalls, GroupFormsAgain, OperatorDrains,
+                 OperatorForgets>;
 
 struct TimedEvent {
   Time at;
@@ -76,6 +80,7 @@ struct Scenario {
   Calibration calibration;            // the warm-up measurements of every group
   std::uint32_t eos_one_in = 0;
   std::uint32_t error_one_in = 0;
+  bool ends_unnamed = false;  // clients end requests that no plan in flight names
   bool late_results = false;  // results of a lost epoch arrive after the group forms again
   Duration step_base{0};
   Duration step_per_row{0};

@@ -392,6 +392,7 @@ SequenceResult SimGroup::RunCandidates(const Segment& segment, Slot& slot, Seque
   result.committed_length = position;
   if (MaskIsLate(slot, position - 1)) return result;  // there were no candidates
   Sample(slot, position - 1, result);
+  if (result.finish == ShardFinish::kError) return result;
   Write(slot, position, slot.newest);
   slot.kept_logits = Read(slot, position);  // of the next candidates
   result.committed_length = position + 1;
@@ -439,7 +440,18 @@ bool SimGroup::MaskIsLate(Slot& slot, std::uint32_t position) {
   return slot.selection_pending;
 }
 
+bool SimGroup::SampleFails(const Slot& slot) const {
+  const std::uint32_t one_in = 8 * options_.error_one_in;
+  return one_in > 0 && slot.generated > 0 && Mix(slot.written, 5) % one_in == 0;
+}
+
 void SimGroup::Sample(Slot& slot, std::uint32_t position, SequenceResult& result) {
+  if (SampleFails(slot)) {
+    slot.finished = true;
+    result.finish = ShardFinish::kError;
+    result.error = "the logits of a decode are not numbers";
+    return;
+  }
   const bool may_end = !slot.start.ignore_eos && slot.generated >= slot.start.min_new_tokens;
   SampledToken token;
   const std::optional<History> kept = std::exchange(slot.kept_logits, std::nullopt);
@@ -458,12 +470,15 @@ void SimGroup::Sample(Slot& slot, std::uint32_t position, SequenceResult& result
 
 ShardFinish SimGroup::FinishOf(const Slot& slot, TokenId token) const {
   const SequenceStart& start = slot.start;
+  std::vector<ShardFinish> reasons;
+  const bool may_end = slot.generated > start.min_new_tokens;
+  if (may_end && token == kEosToken && !start.ignore_eos) reasons.push_back(ShardFinish::kEos);
+  if (may_end && Contains(start.stop_token_ids, token)) reasons.push_back(ShardFinish::kStopToken);
   if (start.max_new_tokens > 0 && slot.generated >= start.max_new_tokens) {
-    return ShardFinish::kLength;
+    reasons.push_back(ShardFinish::kLength);
+    reasons.push_back(ShardFinish::kNone);
   }
-  if (slot.generated <= start.min_new_tokens) return ShardFinish::kNone;
-  if (token == kEosToken && !start.ignore_eos) return ShardFinish::kEos;
-  return Contains(start.stop_token_ids, token) ? ShardFinish::kStopToken : ShardFinish::kNone;
+  return reasons.empty() ? ShardFinish::kNone : reasons[Mix(slot.written, 6) % reasons.size()];
 }
 
 }  // namespace penstock::sim

@@ -45,7 +45,9 @@ using StepTimeFunction = std::function<Duration(const StepPlan&, std::span<const
 
 struct SimGroupOptions {
   TokenSource tokens;
-  std::uint32_t error_one_in = 0;  // one sequence in this many fails at its first token; 0 = none
+  // One sequence in this many fails at its first token, and one decode in eight times as many; 0 =
+  // none.
+  std::uint32_t error_one_in = 0;
   // A decode of r rows yields 0 to r tokens. Its other rows were rejected drafts, and their K and V
   // are written too. If false, the decode yields exactly r tokens.
   bool variable_rows = false;
@@ -117,8 +119,11 @@ class SimGroup {
   SequenceResult RunCandidates(const Segment& segment, Slot& slot, SequenceResult result);
   // Whether a grammar mask is late. It is a function of the sequence and the step.
   bool MaskIsLate(Slot& slot, std::uint32_t position);
+  // Whether the token of the row cannot be sampled.
+  bool SampleFails(const Slot& slot) const;
   // Samples the token after `position`.
   void Sample(Slot& slot, std::uint32_t position, SequenceResult& result);
+  // Any of the reasons that hold. The scheduler knows the length itself.
   ShardFinish FinishOf(const Slot& slot, TokenId token) const;
   SegmentLoad LoadOf(const Segment& segment, const Slot& slot) const;
 

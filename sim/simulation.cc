@@ -78,12 +78,47 @@ void Simulation::DisturbAfter(const Decision& decision) {
   if (decision.kind == DecisionKind::kPreempted && dice % 12 == 0) {
     timeline_.After(Duration(0), TimesOut{*decision.group, groups_[*decision.group].epoch});
   }
-  const bool waits = decision.kind == DecisionKind::kDeferred && it->second.heard > 0;
+  if (decision.kind == DecisionKind::kPreempted && dice / 12 % 2 == 0) Continue(it->second);
+  const auto heard = static_cast<std::uint32_t>(it->second.heard.size());
+  const bool waits = decision.kind == DecisionKind::kDeferred && heard > 0;
   if (!waits || dice % 4 == 0) return;
   const Duration soon = (scenario_.step_base + scenario_.network) * (dice / 4 % 8) / 4;
-  const scheduler::FinishAt finish{decision.request, it->second.heard};
+  const scheduler::FinishAt finish{decision.request, heard};
   const scheduler::Cancel cancel{decision.request};
   timeline_.After(soon, dice % 4 == 1 ? What(cancel) : What(finish));
+}
+
+// Another request begins with the text of a preempted one so far, which is computed again.
+void Simulation::Continue(const Client& client) {
+  scheduler::Arrival next = client.script.arrival;
+  next.request = RequestId(20000 + next.request.value());
+  if (next.request.value() > 40000 || clients_.contains(next.request)) return;
+  next.prompt.insert(next.prompt.end(), client.heard.begin(), client.heard.end());
+  for (TokenId own = 1; own <= 3; ++own) next.prompt.push_back(own * 7);
+  next.max_new_tokens = 4;
+  next.min_new_tokens = 0;
+  clients_[next.request].script.arrival = next;
+  timeline_.After(scenario_.step_base / 2, What(std::move(next)));
+}
+
+// Ends requests whose sequence no plan in flight names: they wait for memory or for a place in a
+// step.
+void Simulation::EndUnnamed(const Group& group) {
+  const auto now = static_cast<std::uint64_t>(timeline_.now().time_since_epoch().count());
+  for (const auto& [sequence, request] : group.started) {
+    const auto names = [id = sequence](const SequenceResult& part) { return part.sequence == id; };
+    const bool named = std::ranges::any_of(group.pending, [&](const StepResult& result) {
+      return std::ranges::any_of(result.sequences, names);
+    });
+    const auto client = clients_.find(request);
+    if (named || client == clients_.end() || client->second.ended) continue;
+    const std::uint64_t dice = Mix(Mix(scenario_.seed, now), sequence.value());
+    if (dice % 4 != 0) continue;
+    const auto heard = static_cast<std::uint32_t>(client->second.heard.size());
+    const bool stops = heard > 0 && dice / 4 % 4 > 0;
+    timeline_.After(Duration(0), stops ? What(scheduler::FinishAt{request, heard})
+                                       : What(scheduler::Cancel{request}));
+  }
 }
 
 void Simulation::Send(const PlanOut& out) {
@@ -92,7 +127,11 @@ void Simulation::Send(const PlanOut& out) {
     violations_.push_back("a plan for a group that is down");
     return;
   }
+  for (std::size_t i = 0; i < out.plan.starts.size() && i < out.requests.size(); ++i) {
+    group.started[out.plan.starts[i].sequence] = out.requests[i];
+  }
   SimGroup::Done done = group.shard->Execute(out.plan, timeline_.now());
+  group.pending.push_back(done.result);
   // Results arrive in the order of their steps.
   const Time at = std::max(group.last_delivery, done.at + std::exchange(group.stall, Duration(0)) +
                                                     Jitter(done.result, 5));
@@ -111,11 +150,14 @@ Duration Simulation::Jitter(const StepResult& result, std::uint64_t salt) const 
 void Simulation::Listen(const Event& event) {
   const auto* tokens = std::get_if<Tokens>(&event.what);
   const auto it = clients_.find(event.request);
-  if (tokens == nullptr || it == clients_.end()) return;
+  if (it == clients_.end()) return;
   Client& client = it->second;
-  const std::uint32_t before = client.heard;
-  client.heard = tokens->first_index + static_cast<std::uint32_t>(tokens->tokens.size());
-  const auto reached = [&](std::uint32_t at) { return at > before && at <= client.heard; };
+  client.ended = client.ended || std::holds_alternative<scheduler::Finished>(event.what) ||
+                 std::holds_alternative<scheduler::Failed>(event.what);
+  if (tokens == nullptr) return;
+  const std::size_t before = client.heard.size();
+  for (const SampledToken& token : tokens->tokens) client.heard.push_back(token.token);
+  const auto reached = [&](std::size_t at) { return at > before && at <= client.heard.size(); };
   const std::uint32_t known = client.script.stop_known_at;
   if (reached(known > 0 ? known : client.script.stop_string_at)) {
     const scheduler::FinishAt finish{event.request, client.script.stop_string_at};
@@ -143,7 +185,9 @@ void Simulation::Do(Delivery& delivery) {
   }
   if (group.mute) return;
   group.newest = delivery.result;
+  group.pending.pop_front();
   Apply(scheduler::StepDone{delivery.group, std::move(delivery.result)});
+  if (scenario_.ends_unnamed) EndUnnamed(group);
 }
 
 void Simulation::Do(const Forms& forms) {
@@ -158,14 +202,14 @@ void Simulation::Do(const TimesOut& times_out) {
 }
 
 void Simulation::Play(const ClientArrives& client) {
-  clients_[client.arrival.request] = {client, 0};
+  clients_[client.arrival.request].script = client;
   Apply(client.arrival);
 }
 
 // The router finds a stop string in generated text, so not before the first token.
 void Simulation::Play(const StopStringFound& claim) {
   const auto it = clients_.find(claim.request);
-  if (it != clients_.end() && it->second.heard > 0) {
+  if (it != clients_.end() && !it->second.heard.empty()) {
     Apply(scheduler::FinishAt{claim.request, claim.token_count});
   }
 }
@@ -185,6 +229,11 @@ void Simulation::Play(const ResultIsRepeated& again) {
   if (group.newest) Apply(scheduler::StepDone{again.group, *group.newest});
 }
 
+void Simulation::Play(const ResultIsEarly& early) {
+  const auto& pending = groups_[early.group].pending;
+  if (pending.size() > 1) Apply(scheduler::StepDone{early.group, pending[1]});
+}
+
 void Simulation::Play(const GroupStalls& stalls) { groups_[stalls.group].stall += stalls.time; }
 
 void Simulation::Play(const GroupFormsAgain& again) {
@@ -199,6 +248,8 @@ void Simulation::Form(GroupId id) {
   const GroupCapacity& capacity = scenario_.groups[id.value()];
   group.epoch = Epoch(group.epoch.value() + 1);
   group.shard = std::make_unique<SimGroup>(capacity, ShardOptions(scenario_));
+  group.pending.clear();
+  group.started.clear();
   group.mute = false;
   group.lose_next = false;
   Apply(GroupUp{id, group.epoch, capacity, scenario_.calibration});
@@ -208,6 +259,8 @@ void Simulation::Lose(GroupId id, const std::string& reason, Duration away) {
   Group& group = groups_[id];
   KeepViolations(group);
   group.shard = nullptr;
+  group.pending.clear();
+  group.started.clear();
   group.last_delivery = Time{};
   timeline_.After(away, Forms{id, group.epoch});
   if (scenario_.late_results) {  // the loss is reported once more, after the group formed again

@@ -53,10 +53,13 @@ class Simulation {
     bool lose_next = false;
     Duration away{0};
     std::optional<StepResult> newest;  // delivered
+    std::deque<StepResult> pending;    // sent, not delivered
+    std::map<SequenceId, RequestId> started;
   };
   struct Client {
     ClientArrives script;
-    std::uint32_t heard = 0;
+    std::vector<TokenId> heard;
+    bool ended = false;
   };
   struct Delivery {
     GroupId group;
@@ -77,6 +80,8 @@ class Simulation {
   void Send(const scheduler::PlanOut& plan);
   void Listen(const scheduler::Event& event);
   void DisturbAfter(const Decision& decision);
+  void Continue(const Client& client);
+  void EndUnnamed(const Group& group);
   Duration Jitter(const StepResult& result, std::uint64_t salt) const;
 
   void Do(const ScriptEvent* event);
@@ -91,6 +96,7 @@ class Simulation {
   void Play(const RankIsLost& dies);
   void Play(const ResultIsLost& lost);
   void Play(const ResultIsRepeated& again);
+  void Play(const ResultIsEarly& early);
   void Play(const GroupStalls& stalls);
   void Play(const GroupFormsAgain& again);
   void Play(const OperatorDrains&) { Apply(scheduler::Drain{}); }

@@ -18,6 +18,7 @@ std::uint64_t MostWindowBlocks(const scheduler::Config& config, const GroupCapac
 GroupKv::GroupKv(const scheduler::Config& config, const GroupCapacity& capacity)
     : full_(capacity.blocks, capacity.block_size),
       window_(capacity.window_blocks, capacity.block_size, capacity.window),
+      snapshots_(capacity.snapshots),
       most_window_blocks_(MostWindowBlocks(config, capacity)) {}
 
 void GroupKv::Apply(const BlockOp& op, KvTable& table, Findings& findings) {
@@ -74,6 +75,7 @@ void GroupKv::CheckStep(const scheduler::StepInfo& info, Findings& findings) con
 }
 
 void GroupKv::Invalidate(const KvTable& table) {
+  snapshots_.Invalidate(table.sequence);
   full_.Invalidate(table);
   if (window_.window() > 0) window_.Invalidate(table);
 }

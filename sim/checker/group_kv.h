@@ -1,5 +1,5 @@
 // The checker's model of the KV blocks of one replica group: KV group 0, and the group with a
-// window if there is one. See kv_model.h. GroupModel tells it of each change of a sequence.
+// window if there is one, with the snapshots of recurrent states. See kv_model.h. GroupModel tells it of each change of a sequence.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "scheduler/output.h"
 #include "sim/checker/findings.h"
 #include "sim/checker/kv_model.h"
+#include "sim/checker/snapshot_model.h"
 
 namespace penstock::sim {
 
@@ -18,6 +19,11 @@ class GroupKv {
   GroupKv(const scheduler::Config& config, const GroupCapacity& capacity);
 
   void Apply(const BlockOp& op, KvTable& table, Findings& findings);
+  // Of a snapshot (snapshot_model.h).
+  void ApplyState(const BlockOp& op, const KvTable& table, std::uint32_t planned,
+                  Findings& findings) {
+    snapshots_.Apply(op, table, planned, findings);
+  }
   void Write(const KvTable& table, std::uint32_t position, Findings& findings);
   // This plan and all later ones of the sequence begin at or after the position. Plans run in
   // order, so other sequences may write blocks before the window in this plan.
@@ -44,6 +50,7 @@ class GroupKv {
  private:
   KvModel full_;
   KvModel window_;
+  SnapshotModel snapshots_;
   std::uint64_t most_window_blocks_ = 0;
 };
 

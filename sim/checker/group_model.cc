@@ -84,6 +84,9 @@ void GroupModel::CheckPlan(const PlanOut& out, const StepInfo& info,
     ApplySegment(segment, requests[sequence->request], *sequence, step);
   }
   in_flight_.push_back(std::move(step));
+  for (const auto kind : {BlockOp::Kind::kRestoreState, BlockOp::Kind::kSaveState}) {
+    ApplySnapshots(plan, kind);
+  }
   CheckBudgets(plan, info);
   CheckTotalTokens(requests);
   for (const std::string& what : PartitionProblems(plan)) Complain("G5", what);
@@ -146,12 +149,19 @@ void GroupModel::ApplyStart(const SequenceStart& start, RequestModel& request,
 }
 
 void GroupModel::ApplyBlockOp(const BlockOp& op) {
-  if (IsOfState(op.kind)) return;  // SimGroup checks it
+  if (IsOfState(op.kind)) return;
   SequenceModel* const sequence = FindSlot(op.slot);
   if (sequence == nullptr) return Complain("G1", "a block for a slot that holds nothing");
   if (sequence->ended) Complain("G8", "a block for a sequence that has ended");
   kv_.Apply(op, sequence->kv, findings_);
   kv_.CheckBound(sequence->kv, findings_);
+}
+
+void GroupModel::ApplySnapshots(const StepPlan& plan, BlockOp::Kind kind) {
+  for (const BlockOp& op : plan.block_ops) {
+    const SequenceModel* const sequence = op.kind == kind ? FindSlot(op.slot) : nullptr;
+    if (sequence != nullptr) kv_.ApplyState(op, sequence->kv, sequence->planned, findings_);
+  }
 }
 
 void GroupModel::MoveWindows(const StepPlan& plan) {
@@ -333,12 +343,6 @@ void GroupModel::CheckCellsPromised(const std::map<RequestId, RequestModel>& req
            std::to_string(promised) + " cells are promised of " + std::to_string(capacity_.cells));
 }
 
-bool GroupModel::Decodable(const SequenceModel& sequence, const RequestModel& request) const {
-  return !sequence.ended && sequence.PositionsLeft() > 0 &&
-         sequence.planned == sequence.prompt_length &&
-         sequence.base + sequence.generated + sequence.tokens_in_flight < request.Last();
-}
-
 // With full reservations, every sequence that can decode is in every plan.
 void GroupModel::CheckStallFree(const StepPlan& plan,
                                 const std::map<RequestId, RequestModel>& requests) {
@@ -389,11 +393,6 @@ void GroupModel::TakePart(const SequenceResult& part) {
       kv_.Write(sequence.kv, position - 1, findings_);
     }
   }
-}
-
-const SequenceModel* GroupModel::Find(SequenceId sequence) const {
-  const auto it = sequences_.find(sequence);
-  return it == sequences_.end() ? nullptr : &it->second;
 }
 
 void GroupModel::End(RequestModel& request) {

@@ -76,7 +76,10 @@ class GroupModel {
   // Changes nothing and returns false if the result is not that of the oldest plan in flight.
   bool TakeResult(const StepResult& result);
   // Null unless the sequence runs or a plan in flight names it.
-  const SequenceModel* Find(SequenceId sequence) const;
+  const SequenceModel* Find(SequenceId sequence) const {
+    const auto it = sequences_.find(sequence);
+    return it == sequences_.end() ? nullptr : &it->second;
+  }
   // The request's sequence ended, or was preempted.
   void End(RequestModel& request);
   std::uint32_t in_flight() const { return static_cast<std::uint32_t>(in_flight_.size()); }
@@ -126,6 +129,7 @@ class GroupModel {
   void ApplyStart(const SequenceStart& start, RequestModel& request,
                   std::set<SequenceId>& used_ids);
   void ApplyBlockOp(const BlockOp& op);
+  void ApplySnapshots(const StepPlan& plan, BlockOp::Kind kind);
   void MoveWindows(const StepPlan& plan);
   void ApplySegment(const Segment& segment, const RequestModel& request, SequenceModel& sequence,
                     InFlight& step);
@@ -140,7 +144,11 @@ class GroupModel {
   std::uint64_t LeastCells(const std::map<RequestId, RequestModel>& requests,
                            const RequestModel* newcomer) const;
   void CheckStallFree(const StepPlan& plan, const std::map<RequestId, RequestModel>& requests);
-  bool Decodable(const SequenceModel& sequence, const RequestModel& request) const;
+  static bool Decodable(const SequenceModel& sequence, const RequestModel& request) {
+    return !sequence.ended && sequence.PositionsLeft() > 0 &&
+           sequence.planned == sequence.prompt_length &&
+           sequence.base + sequence.generated + sequence.tokens_in_flight < request.Last();
+  }
   void TakePart(const SequenceResult& part);
   void ReclaimUnnamed(SequenceId id);
 
