@@ -122,12 +122,12 @@ class Watch final : public Observer {
   // The gauges of all groups are those of the core, but for waiting requests.
   void CheckGroups(const Snapshot& state) {
     Snapshot sum = state;
-    for (std::uint32_t Snapshot::* const gauge : kOfGroups) sum.*gauge = 0;
+    for (std::uint32_t Snapshot::*const gauge : kOfGroups) sum.*gauge = 0;
     for (std::uint32_t i = 0; i < scenario_.groups.size(); ++i) {
       const Snapshot group = twin_.InspectGroup(GroupId(i));
-      for (std::uint32_t Snapshot::* const gauge : kOfGroups) sum.*gauge += group.*gauge;
+      for (std::uint32_t Snapshot::*const gauge : kOfGroups) sum.*gauge += group.*gauge;
     }
-    for (std::uint32_t Snapshot::* const gauge : kOfGroups) {
+    for (std::uint32_t Snapshot::*const gauge : kOfGroups) {
       if (sum.*gauge != state.*gauge) findings_.Add("G9", "the gauges of the groups differ");
     }
   }
@@ -166,7 +166,7 @@ class Watch final : public Observer {
   }
 
  private:
-  static constexpr std::uint32_t Snapshot::* kOfGroups[] = {
+  static constexpr std::uint32_t Snapshot::*kOfGroups[] = {
       &Snapshot::running,
       &Snapshot::retiring,
       &Snapshot::blocks_free,

@@ -46,7 +46,8 @@ struct ResultIsLost {  // the next result never arrives; the step timeout ends t
 struct ResultIsRepeated {  // the newest result arrives a second time
   GroupId group;
 };
-struct ResultIsEarly {  // the result of the second step in flight arrives, and once more in its turn
+struct ResultIsEarly {  // the result of the second step in flight arrives, and once more in its
+                        // turn
   GroupId group;
 };
 struct GroupStalls {  // its next step takes that much longer
@@ -62,10 +63,9 @@ struct OperatorForgets {  // pinned prefixes of a tenant, or the one that `made_
   std::optional<RequestId> made_by;
 };
 
-using ScriptEvent =
-    std::variant<ClientArrives, ClientCancels, StopStringFound, RankIsLost, ResultIsLost,
-                 ResultIsRepeated, ResultIsEarly, GroupStalls, GroupFormsAgain, OperatorDrains,
-                 OperatorForgets>;
+using ScriptEvent = std::variant<ClientArrives, ClientCancels, StopStringFound, RankIsLost,
+                                 ResultIsLost, ResultIsRepeated, ResultIsEarly, GroupStalls,
+                                 GroupFormsAgain, OperatorDrains, OperatorForgets>;
 
 struct TimedEvent {
   Time at;

@@ -1,5 +1,6 @@
 // The checker's model of the KV blocks of one replica group: KV group 0, and the group with a
-// window if there is one, with the snapshots of recurrent states. See kv_model.h. GroupModel tells it of each change of a sequence.
+// window if there is one, with the snapshots of recurrent states. See kv_model.h. GroupModel tells
+// it of each change of a sequence.
 #pragma once
 
 #include <cstdint>
