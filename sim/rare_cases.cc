@@ -62,6 +62,14 @@ void DrawLongPrompts(Random& random, Scenario& scenario) {
   });
 }
 
+// More plans in flight where sequences may be preempted: their blocks come back late.
+void DrawDeepPipeline(Random& random, Scenario& scenario) {
+  scheduler::Config config = scenario.config;
+  if (config.admission == scheduler::AdmissionMode::kGuaranteed || !random.OneIn(3)) return;
+  config.pipeline_depth = random.Between(3, 5);
+  if (!WhyInvalid(config)) scenario.config = config;
+}
+
 // Settings of sampling, which the core hands on.
 void DrawSampling(Random& random, Scenario& scenario) {
   if (!random.OneIn(4)) return;
@@ -92,8 +100,9 @@ void DrawRareCases(Random& random, Scenario& scenario) {
   DrawJoining(random, scenario);
   DrawPromptLogprobs(random, scenario);
   DrawLongPrompts(random, scenario);
+  DrawDeepPipeline(random, scenario);
   DrawSampling(random, scenario);
-  scenario.ends_unnamed = random.OneIn(4);
+  scenario.ends_unnamed = random.OneIn(2);
 }
 
 }  // namespace penstock::sim

@@ -92,11 +92,11 @@ class Draw {
     EqualLengths();
     Placing();
     Pinning();
+    DrawRareCases(random_, scenario_);
     DrawContrastive(random_, scenario_);
     DrawWindows(random_, scenario_);
     DrawLengthRule(random_, scenario_);
     DrawSnapshots(random_, scenario_);
-    DrawRareCases(random_, scenario_);
     return std::move(scenario_);
   }
 

@@ -73,6 +73,8 @@ void Simulation::Apply(What what) {
 void Simulation::DisturbAfter(const Decision& decision) {
   const auto it = clients_.find(decision.request);
   if (!decision.group || it == clients_.end()) return;
+  if (decision.kind == DecisionKind::kPreempted) it->second.preempted = true;
+  if (decision.kind == DecisionKind::kAdmitted) it->second.preempted = false;
   const auto now = static_cast<std::uint64_t>(timeline_.now().time_since_epoch().count());
   const std::uint64_t dice = Mix(Mix(scenario_.seed, 6), now);
   if (decision.kind == DecisionKind::kPreempted && dice % 12 == 0) {
@@ -113,7 +115,7 @@ void Simulation::EndUnnamed(const Group& group) {
     const auto client = clients_.find(request);
     if (named || client == clients_.end() || client->second.ended) continue;
     const std::uint64_t dice = Mix(Mix(scenario_.seed, now), sequence.value());
-    if (dice % 4 != 0) continue;
+    if (dice % (client->second.preempted ? 32 : 2) != 0) continue;
     const auto heard = static_cast<std::uint32_t>(client->second.heard.size());
     const bool stops = heard > 0 && dice / 4 % 4 > 0;
     timeline_.After(Duration(0), stops ? What(scheduler::FinishAt{request, heard})

@@ -60,6 +60,7 @@ class Simulation {
     ClientArrives script;
     std::vector<TokenId> heard;
     bool ended = false;
+    bool preempted = false;  // and not admitted since
   };
   struct Delivery {
     GroupId group;

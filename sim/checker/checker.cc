@@ -120,22 +120,24 @@ void Checker::On(const StepDone& done) {
 }
 
 void Checker::On(const GroupUp& up) {
-  Lose(up.group);
+  Lose(up.group, "the replica group was formed again");
   groups_.try_emplace(up.group, config_, up, findings_);
 }
 
 void Checker::On(const GroupLost& lost) {
   const auto it = groups_.find(lost.group);
-  if (it != groups_.end() && it->second.epoch() == lost.epoch) Lose(lost.group);
+  if (it != groups_.end() && it->second.epoch() == lost.epoch) {
+    Lose(lost.group, lost.reason);
+  }
 }
 
-void Checker::Lose(GroupId group) {
+void Checker::Lose(GroupId group, const std::string& reason) {
   if (!groups_.contains(group)) return;
   for (const RequestId id : alive_) {
     Request& request = requests_.at(id);
     if (request.group == group) {
       request.group.reset();
-      oracle_.ExpectFailure(request, FailureKind::kGroupLost);
+      oracle_.ExpectFailure(request, FailureKind::kGroupLost, reason);
     } else if (request.leaves == group) {
       oracle_.AllowFailure(request, FailureKind::kGroupLost);
       Requeue(request);

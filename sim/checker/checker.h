@@ -14,6 +14,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "scheduler/config.h"
@@ -58,7 +59,7 @@ class Checker {
   void On(const scheduler::Drain&) { draining_ = true; }
   void On(const scheduler::ForgetPrefixes&) {}
 
-  void Lose(GroupId group);
+  void Lose(GroupId group, const std::string& reason);
   void EndSequence(Request& request);
   // A preempted request waits again once its last results arrived.
   void Requeue(Request& request);

@@ -36,8 +36,10 @@ std::string DescribeEnd(FinishReason reason, std::uint32_t tokens) {
          std::to_string(tokens) + " tokens";
 }
 
-std::string DescribeFailure(FailureKind kind) {
-  return "failed with kind " + std::to_string(static_cast<int>(kind));
+std::string DescribeFailure(FailureKind kind, const std::string& message) {
+  const bool given = kind == FailureKind::kGroupLost || kind == FailureKind::kShardError;
+  return "failed with kind " + std::to_string(static_cast<int>(kind)) +
+         (given ? ": " + message : "");
 }
 
 std::string DescribeLogprobs(std::span<const float> logprobs) {
@@ -56,7 +58,9 @@ std::string Describe(const Event& event) {
   if (const auto* end = std::get_if<Finished>(&event.what)) {
     return DescribeEnd(end->reason, end->generated_tokens);
   }
-  if (const auto* failed = std::get_if<Failed>(&event.what)) return DescribeFailure(failed->kind);
+  if (const auto* failed = std::get_if<Failed>(&event.what)) {
+    return DescribeFailure(failed->kind, failed->message);
+  }
   return "started";
 }
 
@@ -102,7 +106,7 @@ void EventOracle::ExpectResult(RequestModel& request, const SequenceResult& resu
   if (const auto reason = ReasonAt(request, request.received(), shard)) {
     ExpectEnd(request, *reason, request.received());
   } else if (shard == ShardFinish::kError) {
-    ExpectFailure(request, FailureKind::kShardError);
+    ExpectFailure(request, FailureKind::kShardError, result.error);
   }
 }
 
@@ -111,8 +115,9 @@ void EventOracle::ExpectEnd(RequestModel& request, FinishReason reason, std::uin
   request.state = RequestModel::State::kDone;
 }
 
-void EventOracle::ExpectFailure(RequestModel& request, FailureKind kind) {
-  expected_[request.arrival.request].events.push_back(DescribeFailure(kind));
+void EventOracle::ExpectFailure(RequestModel& request, FailureKind kind,
+                                const std::string& message) {
+  expected_[request.arrival.request].events.push_back(DescribeFailure(kind, message));
   request.state = RequestModel::State::kDone;
 }
 
@@ -136,6 +141,7 @@ void EventOracle::Check(const std::vector<Event>& events,
     }
     const auto expected = expected_.find(event.request);
     const auto* failed = std::get_if<Failed>(&event.what);
+    if (failed != nullptr) CheckMessage(it->second, *failed);
     if (failed != nullptr && expected != expected_.end() &&
         expected->second.may_fail == failed->kind && !it->second.done()) {
       it->second.state = RequestModel::State::kDone;
@@ -159,6 +165,22 @@ void EventOracle::Check(const std::vector<Event>& events,
                   Name(id) + " hears " + Join(heard) + " for no reason");
   }
   expected_.clear();
+}
+
+void EventOracle::CheckMessage(const RequestModel& request, const Failed& failed) {
+  const std::string& text = failed.message;
+  const auto has = [&text](std::uint64_t number) {
+    return text.find(std::to_string(number)) != text.npos;
+  };
+  const auto mentions = [&text](const char* field) { return text.find(field) != text.npos; };
+  bool good = !text.empty();
+  if (failed.kind == FailureKind::kTooLarge) {
+    const std::uint32_t candidates = request.arrival.sampling.Candidates();
+    if (mentions("`inputs`")) good = good && has(request.prompt());
+    if (mentions("`max_new_tokens`")) good = good && has(request.arrival.max_new_tokens);
+    if (mentions("`top_k`")) good = good && has(candidates);
+  }
+  if (!good) findings_.Add("G2", Name(request.arrival.request) + " fails with \"" + text + "\"");
 }
 
 void EventOracle::Tell(RequestModel& request, const Event& event) {

@@ -22,7 +22,9 @@ class EventOracle {
   // A result for the sequence of a request that has not ended.
   void ExpectResult(RequestModel& request, const SequenceResult& result);
   void ExpectEnd(RequestModel& request, FinishReason reason, std::uint32_t tokens);
-  void ExpectFailure(RequestModel& request, scheduler::FailureKind kind);
+  // `message`: as a text for the client; empty: of the core's own making (CheckMessage).
+  void ExpectFailure(RequestModel& request, scheduler::FailureKind kind,
+                     const std::string& message = "");
   // The request may fail like this, but need not.
   void AllowFailure(const RequestModel& request, scheduler::FailureKind kind);
 
@@ -37,6 +39,8 @@ class EventOracle {
   };
 
   void Tell(RequestModel& request, const scheduler::Event& event);
+  // A refusal tells the client the numbers of its request.
+  void CheckMessage(const RequestModel& request, const scheduler::Failed& failed);
 
   Findings& findings_;
   std::map<RequestId, Expected> expected_;

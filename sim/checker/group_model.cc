@@ -362,7 +362,7 @@ bool GroupModel::TakeResult(const StepResult& result) {
   }
   const InFlight done = std::move(in_flight_.front());
   in_flight_.pop_front();
-  for (const SequenceResult& part : result.sequences) TakePart(part);
+  for (const SequenceResult& part : result.sequences) TakePart(part, done.step);
   for (const auto& [id, most] : done.named) {
     SequenceModel& sequence = sequences_.at(id);  // kept while a plan in flight names it
     sequence.tokens_in_flight -= most;
@@ -377,11 +377,13 @@ bool GroupModel::TakeResult(const StepResult& result) {
 }
 
 // A result tells the contents of decoded positions. The next decode writes the newest token.
-void GroupModel::TakePart(const SequenceResult& part) {
+void GroupModel::TakePart(const SequenceResult& part, StepId step) {
   const auto it = sequences_.find(part.sequence);
   if (it == sequences_.end()) return;
   SequenceModel& sequence = it->second;
-  if (part.finish == ShardFinish::kError) kv_.Invalidate(sequence.kv);
+  // A step that computes a row in the padded layout writes no block.
+  const bool in_blocks = !sequence.joined || step < *sequence.joined;
+  if (part.finish == ShardFinish::kError && in_blocks) kv_.Invalidate(sequence.kv);
   for (const SampledToken& token : part.tokens) {
     const auto position = static_cast<std::uint32_t>(sequence.kv.histories.size());
     sequence.kv.histories.push_back(Extend(sequence.kv.histories.back(), token.token));

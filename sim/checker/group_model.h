@@ -149,7 +149,7 @@ class GroupModel {
            sequence.planned == sequence.prompt_length &&
            sequence.base + sequence.generated + sequence.tokens_in_flight < request.Last();
   }
-  void TakePart(const SequenceResult& part);
+  void TakePart(const SequenceResult& part, StepId step);
   void ReclaimUnnamed(SequenceId id);
 
   const scheduler::Config config_;

@@ -10,12 +10,20 @@ using scheduler::Batching;
 using scheduler::Config;
 using scheduler::PinChange;
 
+namespace {
+
+// A root is the tenant, or the tenant and the length of the texts (GroupMemory::RootOf).
+std::string TenantOf(const std::string& root) { return root.substr(0, root.find('\0')); }
+
+}  // namespace
+
 BlockStore::BlockStore(const Config& config, const GroupCapacity& capacity)
     : sharing_(config.prefix_caching && capacity.shares_blocks &&
                config.batching != Batching::kStatic),
       config_(config),
       block_size_(capacity.block_size),
-      blocks_(capacity.blocks) {}
+      blocks_(capacity.blocks),
+      snapshots_(capacity.snapshots) {}
 
 std::optional<StoreBlock> BlockStore::InIndex(History history) const {
   for (StoreBlock block = 0; block < blocks_.size(); ++block) {
@@ -24,22 +32,39 @@ std::optional<StoreBlock> BlockStore::InIndex(History history) const {
   return std::nullopt;
 }
 
-StoreMatch BlockStore::Find(const std::string& tenant, std::span<const TokenId> tokens,
+StoreMatch BlockStore::Path(const std::string& root, std::span<const TokenId> tokens,
                             StepId reader) const {
   StoreMatch match;
-  if (!sharing_) return match;
-  const std::vector<History> histories = HistoriesOf(tenant, tokens);
+  const std::vector<History> histories = HistoriesOf(root, tokens);
   for (std::size_t end = block_size_; end <= tokens.size(); end += block_size_) {
     const auto block = InIndex(histories[end - 1]);
     if (!block || blocks_[*block].invalid) break;
     const bool readable = match.planned.empty() && blocks_[*block].step < reader;
     (readable ? match.blocks : match.planned).push_back(*block);
+    ++match.found;
+  }
+  return match;
+}
+
+StoreMatch BlockStore::Find(const std::string& root, std::span<const TokenId> tokens,
+                            StepId reader) const {
+  if (!sharing_) return {};
+  StoreMatch match = Path(root, tokens, reader);
+  if (recurrent()) {
+    std::vector<StoreBlock> path = match.blocks;
+    path.insert(path.end(), match.planned.begin(), match.planned.end());
+    const std::size_t readable = UpToSnapshot(match.blocks, reader);
+    const std::size_t any = UpToSnapshot(path, StepId(UINT64_MAX));
+    match.blocks.resize(readable);
+    match.planned.assign(path.begin() + static_cast<std::ptrdiff_t>(readable),
+                         path.begin() + static_cast<std::ptrdiff_t>(any));
+    return match;
   }
   if (!match.planned.empty()) return match;
   const auto rest = tokens.subspan(match.blocks.size() * block_size_);
   const auto last = match.blocks.empty() ? std::nullopt : std::optional(match.blocks.back());
   for (const PinnedPrefix& pin : pins_) {
-    if (!pin.tail_block || pin.tenant != tenant || pin.last != last || pin.step >= reader) continue;
+    if (!pin.tail_block || pin.root != root || pin.last != last || pin.step >= reader) continue;
     std::uint32_t same = 0;
     while (same < rest.size() && same < pin.tail.size() && rest[same] == pin.tail[same]) ++same;
     if (same <= match.tail_tokens) continue;
@@ -47,6 +72,39 @@ StoreMatch BlockStore::Find(const std::string& tenant, std::span<const TokenId> 
     match.tail_tokens = same;
   }
   return match;
+}
+
+const BlockStore::Snapshot* BlockStore::SnapshotOf(StoreBlock block) const {
+  const auto it = std::ranges::find(snapshots_, std::optional(block), &Snapshot::block);
+  return it == snapshots_.end() ? nullptr : &*it;
+}
+
+std::size_t BlockStore::UpToSnapshot(std::span<const StoreBlock> path, StepId reader) const {
+  for (std::size_t end = path.size(); end > 0; --end) {
+    const Snapshot* const snapshot = SnapshotOf(path[end - 1]);
+    if (snapshot != nullptr && snapshot->step < reader) return end;
+  }
+  return 0;
+}
+
+StoreSnapshot BlockStore::Restore(StoreBlock block) {
+  const Snapshot* const of_block = SnapshotOf(block);
+  if (of_block == nullptr) throw Difference{"a match ends at no snapshot"};
+  const auto index = static_cast<StoreSnapshot>(of_block - snapshots_.data());
+  snapshots_[index].used_at = ++clock_;
+  return index;
+}
+
+// Takes a free snapshot, else the least recently used one.
+std::optional<StoreSnapshot> BlockStore::Save(const std::string& root,
+                                              std::span<const TokenId> tokens, StepId step,
+                                              SequenceId writer) {
+  const StoreMatch path = Path(root, tokens, StepId(UINT64_MAX));
+  if (path.found * block_size_ < tokens.size() || SnapshotOf(path.blocks.back())) return {};
+  const auto age = [](const Snapshot& each) { return each.block ? each.used_at : 0; };
+  const auto oldest = std::ranges::min_element(snapshots_, {}, age);
+  *oldest = {path.blocks.back(), step, writer, ++clock_};
+  return static_cast<StoreSnapshot>(oldest - snapshots_.begin());
 }
 
 bool BlockStore::IsBefore(StoreBlock block, std::optional<StoreBlock> end) const {
@@ -130,6 +188,9 @@ void BlockStore::Reclaim(StoreBlock block) {
 }
 
 void BlockStore::Remove(StoreBlock block) {
+  for (Snapshot& each : snapshots_) {
+    if (each.block == block) each.block.reset();
+  }
   blocks_[block].history.reset();
   blocks_[block].before.reset();
   blocks_[block].invalid = false;
@@ -154,21 +215,24 @@ void BlockStore::Invalidate(std::optional<StoreBlock> first, SequenceId failed) 
   for (const StoreBlock block : wrong) {
     if (IsIdle(block) && !IsPinned(block)) Remove(block);
   }
+  for (Snapshot& each : snapshots_) {
+    if (each.writer == failed) each.block.reset();
+  }
   DropInvalidPins(failed);
 }
 
-void BlockStore::Pin(RequestId request, SequenceId sequence, const std::string& tenant,
+void BlockStore::Pin(RequestId request, SequenceId sequence, const std::string& root,
                      std::span<const TokenId> prefix, std::span<const StoreBlock> blocks,
                      StepId step) {
   if (!sharing_ || config_.pinned_prefixes == 0) return;
   const std::size_t full = prefix.size() / block_size_;
-  const StoreMatch match = Find(tenant, prefix, StepId(UINT64_MAX));
+  const StoreMatch match = Path(root, prefix, StepId(UINT64_MAX));
   if (match.blocks.size() != full) return;  // a part of it is invalid
   PinnedPrefix pin;
   if (full > 0) pin.last = match.blocks.back();
   pin.tail.assign(prefix.begin() + static_cast<std::ptrdiff_t>(full * block_size_), prefix.end());
   const auto same = std::ranges::find_if(pins_, [&](const PinnedPrefix& other) {
-    return other.last == pin.last && other.tenant == tenant && other.tail == pin.tail;
+    return other.last == pin.last && other.root == root && other.tail == pin.tail;
   });
   if (same != pins_.end()) {
     Note(PinChange::Kind::kUsed, *same, request);
@@ -176,7 +240,7 @@ void BlockStore::Pin(RequestId request, SequenceId sequence, const std::string& 
     return;
   }
   pin.made_by = request;
-  pin.tenant = tenant;
+  pin.root = root;
   pin.step = step;
   pin.blocks = static_cast<std::uint32_t>(full + !pin.tail.empty());
   pin.tokens = static_cast<std::uint32_t>(prefix.size());
@@ -204,7 +268,7 @@ void BlockStore::EndLoans(SequenceId sequence) {
 
 void BlockStore::Forget(const std::string& tenant, std::optional<RequestId> made_by) {
   for (std::size_t i = pins_.size(); i-- > 0;) {
-    if (pins_[i].tenant == tenant && (!made_by || pins_[i].made_by == *made_by)) Drop(i);
+    if (TenantOf(pins_[i].root) == tenant && (!made_by || pins_[i].made_by == *made_by)) Drop(i);
   }
 }
 

@@ -1,6 +1,6 @@
-// The KV blocks of one group, its prefix cache and its pinned prefixes, as
-// scheduler/kv/prefix_index.h and pinned_prefixes.h describe them. Keeps no counts and no lists:
-// every question looks at all blocks. Block numbers are the model's own.
+// The KV blocks of one group, its prefix cache, its pinned prefixes and its snapshots of recurrent
+// states, as scheduler/kv/prefix_index.h, pinned_prefixes.h and block_cache.h describe them. Keeps
+// no counts and no lists: every question looks at all blocks. Block numbers are the model's own.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,13 @@
 namespace penstock::sim {
 
 using StoreBlock = std::size_t;
+using StoreSnapshot = std::size_t;
 
 // What a prompt finds.
 struct StoreMatch {
   std::vector<StoreBlock> blocks;   // readable by the step that asks
   std::vector<StoreBlock> planned;  // that this step or a later one computes
+  std::size_t found = 0;            // blocks with the tokens, whether or not a sequence can begin
   std::optional<StoreBlock> tail;   // begins with `tail_tokens` further tokens; must be copied
   std::uint32_t tail_tokens = 0;
 };
@@ -33,7 +35,17 @@ class BlockStore {
   BlockStore(const scheduler::Config& config, const GroupCapacity& capacity);
 
   bool sharing() const { return sharing_; }
-  StoreMatch Find(const std::string& tenant, std::span<const TokenId> tokens, StepId reader) const;
+  // `root`: whose prompts may share blocks.
+  StoreMatch Find(const std::string& root, std::span<const TokenId> tokens, StepId reader) const;
+
+  // A sequence begins only where a snapshot is.
+  bool recurrent() const { return sharing_ && !snapshots_.empty(); }
+  // The snapshot of the block, which a plan restores now.
+  StoreSnapshot Restore(StoreBlock block);
+  // The snapshot that `step` saves for this prompt of full blocks. None if the last block is not in
+  // the index, or has one.
+  std::optional<StoreSnapshot> Save(const std::string& root, std::span<const TokenId> tokens,
+                                    StepId step, SequenceId writer);
   // No sequence holds the block.
   bool IsIdle(StoreBlock block) const { return blocks_[block].holders + blocks_[block].ended == 0; }
 
@@ -47,7 +59,7 @@ class BlockStore {
   // The sequence failed. `first`: the first of the blocks that it entered.
   void Invalidate(std::optional<StoreBlock> first, SequenceId failed);
 
-  void Pin(RequestId request, SequenceId sequence, const std::string& tenant,
+  void Pin(RequestId request, SequenceId sequence, const std::string& root,
            std::span<const TokenId> prefix, std::span<const StoreBlock> blocks, StepId step);
   void Forget(const std::string& tenant, std::optional<RequestId> made_by);
   void ForgetAll();
@@ -74,7 +86,7 @@ class BlockStore {
   };
   struct PinnedPrefix {
     RequestId made_by;
-    std::string tenant;
+    std::string root;
     std::optional<StoreBlock> last;  // its last full block
     std::vector<TokenId> tail;       // in the next block
     std::optional<StoreBlock> tail_block;
@@ -84,7 +96,19 @@ class BlockStore {
     std::uint32_t tokens = 0;
   };
 
+  struct Snapshot {
+    std::optional<StoreBlock> block;
+    StepId step;  // saves it
+    SequenceId writer;
+    std::uint64_t used_at = 0;
+  };
+
   std::optional<StoreBlock> InIndex(History history) const;
+  // The blocks with these tokens, as far as they are readable.
+  StoreMatch Path(const std::string& root, std::span<const TokenId> tokens, StepId reader) const;
+  const Snapshot* SnapshotOf(StoreBlock block) const;
+  // How many of the blocks end at the last one with a snapshot.
+  std::size_t UpToSnapshot(std::span<const StoreBlock> path, StepId reader) const;
   // The block is `end` or before it.
   bool IsBefore(StoreBlock block, std::optional<StoreBlock> end) const;
   bool IsPinned(StoreBlock block) const;
@@ -98,6 +122,7 @@ class BlockStore {
   const scheduler::Config config_;
   const std::uint32_t block_size_;
   std::vector<Block> blocks_;
+  std::vector<Snapshot> snapshots_;
   std::vector<PinnedPrefix> pins_;  // the least recently used first
   std::optional<StoreBlock> protected_;
   std::uint64_t clock_ = 0;

@@ -116,9 +116,7 @@ void CoreModel::On(const StepDone& done, Told& told) {
 
 void CoreModel::On(const GroupUp& up, Told& told) {
   const GroupCapacity& capacity = up.capacity;
-  const bool unknown =
-      capacity.window > 0 || capacity.snapshots > 0 || capacity.length_rule != LengthRule::kNone;
-  stopped_ = stopped_ || unknown || capacity.blocks > kMostBlocks;
+  stopped_ = stopped_ || capacity.window > 0 || capacity.blocks > kMostBlocks;
   Lose(up.group, told);
   if (groups_.empty()) waiting_.MarkAll();
   groups_.try_emplace(up.group, config_, up, lengths_);

@@ -8,7 +8,7 @@
 //
 // Events are not compared (EventOracle does that). After the first difference the model stops. It
 // also stops at a group of more than 1,000 blocks, for which it is too slow, and at one that
-// it does not know: with a window, with recurrent layers, or with RoPE that depends on the length.
+// it does not know, with a window.
 #pragma once
 
 #include <cstdint>

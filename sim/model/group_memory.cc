@@ -111,12 +111,27 @@ bool GroupMemory::NeedsEveryRow(const ModelRequest& request) {
   return request.arrival.logprobs.prompt_logprobs && request.generated.empty();
 }
 
+// The length that K and V of the text depend on; 0 up to the original length.
+std::uint32_t GroupMemory::LengthOf(const ModelRequest& request) const {
+  const std::uint32_t original = capacity_.original_length;
+  const std::uint32_t text = request.prompt() + request.received() + (request.candidates() > 0);
+  if (capacity_.length_rule == LengthRule::kRecompute) return text > original ? 1 : 0;
+  const bool by_prompt = capacity_.length_rule == LengthRule::kPromptLength;
+  return by_prompt && request.prompt() > original ? request.prompt() : 0;
+}
+
+std::string GroupMemory::RootOf(const ModelRequest& request) const {
+  const std::uint32_t length = LengthOf(request);
+  if (length == 0) return request.arrival.tenant;
+  return request.arrival.tenant + '\0' + std::to_string(length);
+}
+
 // At most all but the last token, whose logits are needed.
 StoreMatch GroupMemory::Match(const ModelRequest& request, StepId reader) const {
   if (NeedsEveryRow(request)) return {};
   std::vector<TokenId> tokens = request.Tokens();
   tokens.pop_back();
-  return store_.Find(request.arrival.tenant, tokens, reader);
+  return store_.Find(RootOf(request), tokens, reader);
 }
 
 // Blocks of the match that cost nothing, since sequences hold them.
@@ -244,6 +259,22 @@ void GroupMemory::Preempt(ModelSequence& victim, std::optional<RequestId> benefi
   ReclaimUnnamed(victim.sequence, now, told);
 }
 
+void GroupMemory::Recompute(ModelSequence& sequence, Time now, Told& told) {
+  const bool at_length = sequence.PromptLeft() == 0 && sequence.PositionsLeft() == 0;
+  if (sequence.retiring || sequence.plans_in_flight > 0 || !at_length) return;
+  Decision decision = Say(sequence, DecisionKind::kPreempted, now);
+  decision.short_of = Budget::kOriginalLength;
+  decision.needed = sequence.PositionsAfter(1);
+  decision.available = sequence.most_positions;
+  decision.step = sequence.last_plan;
+  told.Expect(decision);
+  sequence.retiring = true;
+  sequence.preempted = true;
+  sequence.recomputed = true;
+  ReleaseBlocks(sequence);
+  ReclaimUnnamed(sequence.sequence, now, told);
+}
+
 // Grows the reservation to what is expected now, if there is room beside the other decodes, else
 // by what the next decode needs.
 bool GroupMemory::Reserve(ModelSequence& sequence, Time now, Told& told) {
@@ -296,6 +327,15 @@ ModelSequence& GroupMemory::Add(ModelRequest request, SequenceId id, const Store
   ModelSequence& sequence = sequences_[id];
   static_cast<ModelRequest&>(sequence) = std::move(request);
   sequence.sequence = id;
+  sequence.root = RootOf(sequence);
+  const bool short_text =
+      capacity_.length_rule == LengthRule::kRecompute && LengthOf(sequence) == 0;
+  if (short_text) sequence.most_positions = capacity_.original_length;
+  const std::size_t last = (sequence.prompt() + sequence.received() - 1) / capacity_.block_size;
+  const std::size_t cut = match.found > match.blocks.size() ? match.found : last;
+  if (store_.recurrent() && cut > match.blocks.size()) {
+    sequence.cut = static_cast<std::uint32_t>(cut) * capacity_.block_size;
+  }
   sequence.reserved_tokens = TokensToReserve(sequence);
   sequence.resumed = sequence.received();
   sequence.blocks = match.blocks;
@@ -314,7 +354,7 @@ ModelSequence& GroupMemory::Add(ModelRequest request, SequenceId id, const Store
 }
 
 void GroupMemory::Enter(ModelSequence& sequence, StepId step) {
-  const std::vector<History> histories = HistoriesOf(sequence.arrival.tenant, sequence.Tokens());
+  const std::vector<History> histories = HistoriesOf(sequence.root, sequence.Tokens());
   while (!sequence.closed && (sequence.entered + 1) * capacity_.block_size <= sequence.Known()) {
     const auto before =
         sequence.entered > 0 ? std::optional(sequence.blocks[sequence.entered - 1]) : std::nullopt;
@@ -328,7 +368,7 @@ void GroupMemory::Pin(ModelSequence& sequence, StepId step) {
   const std::uint32_t pinned = std::min(sequence.arrival.pinned_tokens, sequence.prompt());
   if (pinned == 0 || sequence.prefix_pinned || sequence.planned < pinned) return;
   sequence.prefix_pinned = true;
-  store_.Pin(sequence.id(), sequence.sequence, sequence.arrival.tenant,
+  store_.Pin(sequence.id(), sequence.sequence, sequence.root,
              std::span(sequence.arrival.prompt).first(pinned), sequence.blocks, step);
 }
 

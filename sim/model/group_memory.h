@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,9 @@ class GroupMemory {
   std::uint64_t TokensToReserve(const ModelRequest& request) const;
   std::uint32_t BlocksToReserve(const ModelRequest& request) const;
   std::uint32_t AvailableBlocks() const;
+  // Which prompts may share blocks: those of one tenant and, with a length rule, of one kind of
+  // text (common/plan/group.h).
+  std::string RootOf(const ModelRequest& request) const;
   // What the request finds if step `reader` starts it.
   StoreMatch Match(const ModelRequest& request, StepId reader) const;
   // Blocks of the match that cost nothing, since sequences hold them.
@@ -59,6 +63,9 @@ class GroupMemory {
                                                   const std::vector<const ModelRequest*>& others,
                                                   StepId reader) const;
   ModelSequence& Add(ModelRequest request, SequenceId id, const StoreMatch& match);
+
+  // Sequences that reached the original length with no plan in flight begin again.
+  void Recompute(ModelSequence& sequence, Time now, Told& told);
 
   // Memory of decodes of at most `max_rows_` rows.
   void PreemptUntilCovered(StepId step, Time now, Told& told);
@@ -92,6 +99,7 @@ class GroupMemory {
   };
 
   std::uint32_t Blocks(std::uint64_t positions) const;
+  std::uint32_t LengthOf(const ModelRequest& request) const;
   bool MayBePreempted(const ModelRequest& request) const;
   std::uint64_t ReservedTokens() const;
   Deficit DeficitOf(const ModelSequence& sequence, std::uint64_t positions,

@@ -57,22 +57,33 @@ std::optional<ModelGroup::Awaited> ModelGroup::AwaitedPrefix(const ModelRequest&
   found.insert(found.end(), match.planned.begin(), match.planned.end());
   std::optional<Awaited> best;
   for (const auto& [id, sequence] : sequences_) {
-    if (sequence.retiring || sequence.arrival.tenant != request.arrival.tenant) continue;
+    if (sequence.retiring || sequence.root != RootOf(request)) continue;
     if (sequence.entered < found.size()) continue;
     if (!found.empty() && sequence.blocks[found.size() - 1] != found.back()) continue;
-    auto shared = static_cast<std::uint32_t>(found.size());
-    if (sequence.PromptLeft() > 0 && sequence.entered == found.size() && !sequence.closed) {
-      std::vector<TokenId> its = sequence.Tokens();
-      its.resize(sequence.PromptLength());
-      const auto end = std::ranges::mismatch(its, tokens).in1;
-      shared = static_cast<std::uint32_t>(end - its.begin()) / capacity_.block_size;
-    }
+    const std::uint32_t shared = SharedBlocks(sequence, tokens, found.size());
     const std::uint32_t shared_tokens = shared * capacity_.block_size;
     if (shared == match.blocks.size() || (best && best->shared >= shared_tokens)) continue;
     const auto present = static_cast<std::uint32_t>(match.blocks.size()) * capacity_.block_size;
     best = Awaited{sequence.id(), shared_tokens, present};
   }
   return best;
+}
+
+// Blocks that the sequence has or will compute: those found, or more. A recurrent model begins only
+// where the sequence will save a snapshot.
+std::uint32_t ModelGroup::SharedBlocks(const ModelSequence& sequence,
+                                       const std::vector<TokenId>& tokens,
+                                       std::size_t found) const {
+  const bool enters = sequence.entered == found && !sequence.closed;
+  const auto matched = static_cast<std::uint32_t>(found);
+  if (sequence.PromptLeft() == 0 || !(enters || store_.recurrent())) return matched;
+  std::vector<TokenId> its = sequence.Tokens();
+  its.resize(sequence.PromptLength());
+  const auto end = std::ranges::mismatch(its, tokens).in1;
+  const auto common = static_cast<std::uint32_t>(end - its.begin()) / capacity_.block_size;
+  if (!store_.recurrent()) return common;
+  const std::uint32_t cut = sequence.cut / capacity_.block_size;
+  return sequence.planned < sequence.cut && cut <= common ? std::max(matched, cut) : matched;
 }
 
 std::optional<Shortage> ModelGroup::WhyNotInStep(const ModelRequest& request) const {
@@ -243,12 +254,17 @@ Duration ModelGroup::TimeAllowed() const {
 void ModelGroup::AddChunk(ModelSequence& sequence, Time now, Told& told) {
   const std::uint32_t left = sequence.PromptLeft();
   if (sequence.retiring || left == 0) return;
-  const Fit fit = FitOf(sequence.planned, left);
+  const std::uint32_t wanted =
+      sequence.planned < sequence.cut ? sequence.cut - sequence.planned : left;
+  const Fit fit = FitOf(sequence.planned, wanted);
   const bool whole =
       config_.prefill == Prefill::kWhole && sequence.PromptLength() <= PrefillTokens();
-  if (fit.count == 0 || (whole && fit.count < left)) return;
+  if (fit.count == 0 || (whole && fit.count < wanted)) return;
   if (!std::exchange(sequence.started, true)) {
     draft_.starts.push_back({sequence.sequence, sequence.id(), sequence.cached});
+    if (store_.recurrent() && sequence.cached > 0) {
+      Tell(sequence, BlockOp::Kind::kRestoreState, store_.Restore(sequence.blocks.back()));
+    }
   }
   draft_.tokens_left -= fit.count;
   draft_.prefill_left -= fit.count;
@@ -262,20 +278,38 @@ void ModelGroup::AddChunk(ModelSequence& sequence, Time now, Told& told) {
   Grow(sequence, sequence.planned);
   if (sequence.tail_to_copy) {
     const StoreBlock copy = sequence.blocks[sequence.cached / capacity_.block_size];
-    draft_.blocks.push_back({sequence.sequence, copy, false, sequence.tail_to_copy});
+    draft_.blocks.push_back({sequence.sequence, copy, false, sequence.tail_to_copy, {}, 0});
     sequence.tail_to_copy.reset();
     store_.Protect(std::nullopt);
   }
   Enter(sequence, draft_.step);
+  if (sequence.planned == sequence.cut) SaveState(sequence);
   Pin(sequence, draft_.step);
   Name(sequence, segment);
-  if (ends || std::exchange(sequence.chunked, true)) return;
+  const bool for_snapshot = fit.count == wanted;
+  if (ends || for_snapshot || std::exchange(sequence.chunked, true)) return;
   Decision decision = Say(sequence, DecisionKind::kChunked, now);
   decision.short_of = fit.short_of;
   decision.needed = left;
   decision.available = fit.count;
   decision.step = draft_.step;
   told.Expect(decision);
+}
+
+void ModelGroup::Tell(const ModelSequence& sequence, BlockOp::Kind kind, StoreSnapshot snapshot) {
+  ModelStep::BlockChange change;
+  change.sequence = sequence.sequence;
+  change.kind = kind;
+  change.snapshot = snapshot;
+  draft_.blocks.push_back(change);
+}
+
+void ModelGroup::SaveState(const ModelSequence& sequence) {
+  if (!store_.recurrent()) return;
+  std::vector<TokenId> tokens = sequence.Tokens();
+  tokens.resize(sequence.cut);
+  const auto snapshot = store_.Save(sequence.root, tokens, draft_.step, sequence.sequence);
+  if (snapshot) Tell(sequence, BlockOp::Kind::kSaveState, *snapshot);
 }
 
 // Draws blocks until they cover the positions, and tells those that no plan has told.
@@ -287,7 +321,8 @@ void ModelGroup::Grow(ModelSequence& sequence, std::uint64_t positions) {
   }
   for (; sequence.told_blocks < sequence.blocks.size(); ++sequence.told_blocks) {
     const bool drawn = sequence.told_blocks >= sequence.adopted;
-    draft_.blocks.push_back({sequence.sequence, sequence.blocks[sequence.told_blocks], drawn, {}});
+    draft_.blocks.push_back(
+        {sequence.sequence, sequence.blocks[sequence.told_blocks], drawn, {}, {}, 0});
   }
 }
 
@@ -373,8 +408,10 @@ void ModelGroup::OnResult(const StepResult& result, Time now, Told& told) {
     if (sequence.padded_since == done.step) ReclaimBlocks(sequence);
   }
   for (const SequenceResult& part : result.sequences) TakePart(part, now, told);
+  for (const auto& [id, most] : done.named) Recompute(sequences_.at(id), now, told);
   for (const auto& [id, most] : done.named) {
-    if (sequences_.at(id).retiring) ReclaimUnnamed(id, now, told);
+    const auto it = sequences_.find(id);
+    if (it != sequences_.end() && it->second.retiring) ReclaimUnnamed(id, now, told);
   }
 }
 

@@ -73,6 +73,8 @@ class ModelGroup : private GroupMemory {
     std::vector<std::pair<SequenceId, std::uint32_t>> named;  // with the most tokens
   };
 
+  std::uint32_t SharedBlocks(const ModelSequence& sequence, const std::vector<TokenId>& tokens,
+                             std::size_t found) const;
   std::uint32_t MaxRows() const;
   void AddDecode(ModelSequence& sequence, Time now, Told& told);
   void KeepRow(const ModelSequence& sequence);
@@ -82,6 +84,9 @@ class ModelGroup : private GroupMemory {
   Duration TimeAllowed() const;
   void Grow(ModelSequence& sequence, std::uint64_t positions);
   void Name(ModelSequence& sequence, const ModelStep::Rows& rows);
+  void Tell(const ModelSequence& sequence, BlockOp::Kind kind, StoreSnapshot snapshot);
+  // Where the prompt is cut.
+  void SaveState(const ModelSequence& sequence);
   void Describe(std::size_t waiting);
   void TakePart(const SequenceResult& part, Time now, Told& told);
 

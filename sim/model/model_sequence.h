@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "scheduler/input.h"
@@ -17,9 +18,11 @@ struct ModelRequest {
   std::uint64_t number = 0;        // of arrival
   std::vector<TokenId> generated;  // reported tokens
   std::uint32_t preemptions = 0;
+  bool recomputed = false;  // preempted as it passed the original length
   std::optional<std::uint32_t> finish_at;
 
   RequestId id() const { return arrival.request; }
+  bool restart() const { return preemptions > 0 || recomputed; }
   std::uint32_t candidates() const { return arrival.sampling.Candidates(); }
   std::uint32_t prompt() const { return static_cast<std::uint32_t>(arrival.prompt.size()); }
   std::uint32_t received() const { return static_cast<std::uint32_t>(generated.size()); }
@@ -38,6 +41,9 @@ struct ModelRequest {
 // One start of a request on a group.
 struct ModelSequence : ModelRequest {
   SequenceId sequence;
+  std::string root;  // whose prompts may share its blocks
+  std::uint64_t most_positions = UINT64_MAX;
+  std::uint32_t cut = 0;  // of its prompt, where a snapshot is saved; 0 = nowhere
   std::vector<StoreBlock> blocks;
   std::uint32_t reserved = 0;         // blocks, not drawn yet
   std::uint64_t reserved_tokens = 0;  // of max_batch_total_tokens
@@ -75,11 +81,16 @@ struct ModelSequence : ModelRequest {
   std::uint32_t TokensOf(std::uint32_t rows) const {
     return candidates() > 0 ? std::min(rows, 1u) : rows;
   }
+  std::uint64_t PositionsLeft() const {
+    return most_positions - std::min(PositionsAfter(0), most_positions);
+  }
   // Rows of its next decode.
   std::uint32_t NextRows(std::uint32_t most) const {
-    if (retiring || PromptLeft() > 0 || MostTokens() >= Last()) return 0;
+    if (retiring || PromptLeft() > 0 || MostTokens() >= Last() || PositionsLeft() == 0) return 0;
     if (candidates() > 0) return candidates();
-    return std::min(arrival.grammar.empty() ? most : 1, Last() - MostTokens());
+    const std::uint64_t left = std::min<std::uint64_t>(Last() - MostTokens(), PositionsLeft());
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(arrival.grammar.empty() ? most : 1, left));
   }
   // Positions with K and V of known tokens.
   std::uint32_t Known() const {

@@ -95,11 +95,25 @@ void PlanComparison::CompareBlocks(const ModelStep& step, const StepPlan& plan) 
     const ModelStep::BlockChange& model = step.blocks[i];
     const BlockOp& op = plan.block_ops[i];
     ExpectEqual("the sequence of a block", model.sequence.value(), OnSlot(op.slot).value());
+    ExpectEqual("an operation of a state", model.kind.has_value(), IsOfState(op.kind));
+    if (model.kind) {
+      CompareState(model, op);
+      continue;
+    }
     ExpectEqual("a copied block", model.copy_of.has_value(), op.kind == BlockOp::Kind::kCopy);
     if (model.drawn) names_[model.block] = op.dst;
     ExpectEqual("the number of a block", names_[model.block].value(), op.dst.value());
     if (model.copy_of) ExpectEqual("a source", names_[*model.copy_of].value(), op.src.value());
   }
+}
+
+// The core chose the number of a snapshot when it was saved.
+void PlanComparison::CompareState(const ModelStep::BlockChange& model, const BlockOp& op) {
+  const bool saves = *model.kind == BlockOp::Kind::kSaveState;
+  ExpectEqual("a saved state", saves, op.kind == BlockOp::Kind::kSaveState);
+  if (saves) snapshots_[model.snapshot] = op.dst;
+  ExpectEqual("the number of a snapshot", snapshots_[model.snapshot].value(),
+              (saves ? op.dst : op.src).value());
 }
 
 void PlanComparison::CompareSegments(const ModelStep& step, const StepPlan& plan) const {

@@ -36,6 +36,8 @@ struct ModelStep {
     StoreBlock block = 0;
     bool drawn = false;                 // the core chose its number now
     std::optional<StoreBlock> copy_of;  // the block is a copy, instead of appended
+    std::optional<BlockOp::Kind> kind;  // of a state, instead of a block
+    StoreSnapshot snapshot = 0;
   };
   struct Group {
     std::vector<std::uint32_t> segments;
@@ -68,11 +70,13 @@ class PlanComparison {
   void CompareEnds(const ModelStep& step, const StepPlan& plan);
   void CompareStarts(const ModelStep& step, const scheduler::PlanOut& out);
   void CompareBlocks(const ModelStep& step, const StepPlan& plan);
+  void CompareState(const ModelStep::BlockChange& model, const BlockOp& op);
   void CompareSegments(const ModelStep& step, const StepPlan& plan) const;
   void CompareGroups(const ModelStep& step, const StepPlan& plan) const;
 
   std::map<SlotId, SequenceId> slots_;
   BlockNames names_;
+  std::map<StoreSnapshot, BlockId> snapshots_;  // by the core's number
 };
 
 }  // namespace penstock::sim

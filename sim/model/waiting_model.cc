@@ -134,7 +134,7 @@ ModelRequest WaitingModel::Remove(RequestId request) { return Take(request); }
 ModelRequest WaitingModel::Admit(RequestId request) {
   ModelRequest admitted = Take(request);
   for (ModelWaiting& each : all_) {
-    const bool passed = admitted.preemptions == 0 && !each.restart();
+    const bool passed = !admitted.restart() && !each.restart();
     each.overtaken += passed && each.number < admitted.number;
   }
   return admitted;

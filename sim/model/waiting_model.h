@@ -21,8 +21,6 @@ struct ModelWaiting : ModelRequest {
   scheduler::Shortage reason;
   std::optional<RequestId> behind;
   std::uint32_t overtaken = 0;
-
-  bool restart() const { return preemptions > 0; }
 };
 
 class WaitingModel {
