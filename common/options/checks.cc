@@ -46,12 +46,33 @@ void CheckWholePrefill(const Values& values, std::vector<std::string>& errors) {
   }
 }
 
+// SCHEME://HOST[:PORT] as browsers send it, or *.
+bool IsOrigin(std::string_view text) {
+  const std::size_t scheme = text.find("://");
+  if (text == "*") return true;
+  if (scheme == text.npos || scheme == 0) return false;
+  const std::string_view host = text.substr(scheme + 3);
+  return !host.empty() && host.find_first_of("/?#@* ") == host.npos;
+}
+
+void CheckOrigins(const Values& values, std::vector<std::string>& errors) {
+  constexpr std::string_view kName = "cors-allow-origin";
+  if (Find(values.program(), kName) == nullptr) return;
+  for (const std::string& origin : values.GetList(kName)) {
+    if (IsOrigin(origin)) continue;
+    errors.push_back(absl::StrCat("--", std::string(kName), " ", origin,
+                                  ": must be * or SCHEME://HOST[:PORT] without a path or a slash "
+                                  "at the end"));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> CheckTogether(const Values& values) {
   std::vector<std::string> errors;
   for (const Ordering& rule : kOrderings) CheckOrdering(values, rule, errors);
   CheckWholePrefill(values, errors);
+  CheckOrigins(values, errors);
   return errors;
 }
 

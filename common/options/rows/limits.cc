@@ -18,9 +18,12 @@ constexpr OptionSpec kRows[] = {
                "Maximum number of answers that one request may ask for with best_of or n.",
                {.advanced = true}),
     OptionSpec("max-stop-sequences", Int(0, 1024), "4",
-               "Maximum number of stop strings of a request.", {.advanced = true}),
+               "Maximum number of stop strings of a request. OpenAI's routes take 16, except with "
+               "--api-profile tgi.",
+               {.advanced = true}),
     OptionSpec("max-top-n-tokens", Int(0, 1000), "5",
-               "Maximum number of alternatives per token that a request may ask for.",
+               "Maximum number of alternatives per token that a request may ask for. OpenAI's "
+               "routes take 20, except with --api-profile tgi.",
                {.advanced = true}),
     OptionSpec(
         "max-candidates", Int(2, 4096), "64",

@@ -205,6 +205,17 @@ TEST(ParseTest, OptionsAreCheckedAgainstEachOther) {
   EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({"--max-step-tokens=64"}))), IsEmpty());
 }
 
+TEST(ParseTest, OriginsHaveASchemeAndNoPath) {
+  for (const char* origin : {"http://a/", "https://a/b", "a.example", "//a", "http://"}) {
+    EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({std::string("--cors-allow-origin=") + origin}))),
+                ElementsAre(HasSubstr("must be * or SCHEME://HOST[:PORT]")))
+        << origin;
+  }
+  EXPECT_THAT(
+      ErrorsOf(ParseLauncher(Launch({"--cors-allow-origin=*,http://a:8080,app://b,http://[::1]"}))),
+      IsEmpty());
+}
+
 TEST(ParseTest, DTypeAliasesBecomeTheCanonicalName) {
   absl::StatusOr<Values> values = ParseLauncher(Launch({"--dtype=BF16"}));
   ASSERT_TRUE(values.ok()) << values.status();
