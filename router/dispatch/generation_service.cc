@@ -99,7 +99,9 @@ std::size_t GenerationService::Drain(std::function<void()> on_idle) {
     draining_ = true;
     open = tasks_.size();
     on_idle_ = std::move(on_idle);
-    if (!over_) health_ = {Health::kDraining, "the server is shutting down"};
+    std::string why = "the server is shutting down";
+    if (health_.state == Health::kFailed) why += ": " + health_.detail;
+    if (!over_) health_ = {Health::kDraining, std::move(why)};
   }
   core_.Post(scheduler::Drain{});
   FailAllUnlessServed();
@@ -260,7 +262,11 @@ void GenerationService::OnGroupLost(LostGroup lost) {
   {
     const std::lock_guard lock(mutex_);
     --groups_up_;
-    if (groups_up_ == 0 && !draining_) health_ = {Health::kFailed, lost.reason};
+    if (groups_up_ == 0 && !draining_) {
+      health_ = {Health::kFailed, lost.reason};
+    } else if (groups_up_ == 0 && !over_) {  // the launcher may see the end of a shard first
+      health_ = {Health::kDraining, "the server is shutting down: " + lost.reason};
+    }
     if (groups_up_ == 0) over_ = over_ || !groups_return_;
   }
   FailAllUnlessServed();

@@ -1,7 +1,9 @@
 #include "router/dispatch/grammar_checker.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -15,8 +17,23 @@ namespace {
 
 GrammarRefusal Busy() { return {true, "too many grammars are being checked"}; }
 
+// Texts of the grammar engine that name its own options, and what a client can do about them.
+constexpr std::pair<std::string_view, std::string_view> kRewordings[] = {
+    {"oneOf constraints are not supported. Enable 'coerce_one_of' option to approximate oneOf with "
+     "anyOf",
+     "`oneOf` is supported only where its alternatives exclude each other; use `anyOf`"},
+    {"Only absolute $ref's (#/...) are supported without 'referencing' feature; ref",
+     "`$ref` must lead to a part of the schema, `#/...`. Given:"},
+    {"Unimplemented keys:", "keywords that are not supported:"},
+    {"Unknown format:", "`format` is not known:"},
+};
+
 GrammarRefusal NotValid(const absl::Status& status) {
-  return {false, "grammar is not valid: " + Message(status)};
+  std::string text = "grammar is not valid: " + Message(status);
+  for (const auto& [from, to] : kRewordings) {
+    if (const std::size_t at = text.find(from); at != text.npos) text.replace(at, from.size(), to);
+  }
+  return {false, std::move(text)};
 }
 
 }  // namespace

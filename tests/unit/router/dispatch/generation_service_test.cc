@@ -322,6 +322,20 @@ TEST_F(GenerationServiceTest, DrainRefusesNewRequestsAndEndsTheOthers) {
   EXPECT_TRUE(open->end_) << open->error_->message;
 }
 
+// The launcher may see the end of a shard before the router does.
+TEST_F(GenerationServiceTest, ADrainingServerSaysThatAShardWasLost) {
+  SimOptions hangs = Slow();
+  hangs.hang_at_step = 20;
+  Start(hangs);
+  const auto open = Submit(Request("open", 40));
+  ASSERT_TRUE(open->WaitUntil([](const Sink& s) { return !s.tokens_.empty(); }));
+  engine_->Drain([] {});
+  ASSERT_TRUE(WaitForLoss());
+  EXPECT_EQ(engine_->CheckHealth().state, Health::kDraining);
+  EXPECT_THAT(engine_->CheckHealth().detail,
+              HasSubstr("the server is shutting down: shard 0 has not answered"));
+}
+
 TEST_F(GenerationServiceTest, ALostGroupFailsEveryOpenRequestOnce) {
   SimOptions hangs = Slow();
   hangs.hang_at_step = 20;

@@ -133,6 +133,17 @@ TEST_F(GrammarCheckerTest, VerdictsAreGivenAndCached) {
   EXPECT_TRUE(checker_->Known(Regex("(")));
 }
 
+TEST_F(GrammarCheckerTest, RefusalsOfSchemasNameNoOptionOfTheEngine) {
+  const auto told = [this](const std::string& schema) {
+    GrammarSpec spec{GrammarSpec::Kind::kJsonSchema, schema};
+    return Ask({schema, [spec]() -> Grammar::Written { return spec; }})->Told();
+  };
+  EXPECT_THAT(told(R"({"oneOf":[{"type":"string"},{"minLength":1,"type":"string"}]})"),
+              HasSubstr("`oneOf` is supported only where its alternatives exclude each other"));
+  EXPECT_THAT(told(R"({"$ref":"http://a/b"})"),
+              HasSubstr("`$ref` must lead to a part of the schema, `#/...`. Given: 'http://a/b'"));
+}
+
 TEST_F(GrammarCheckerTest, AFullQueueRefusesAtOnce) {
   Occupy();
   for (std::size_t i = 0; i < GrammarChecker::kQueue; ++i) Ask(Stuck(std::to_string(i)));
