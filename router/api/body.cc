@@ -1,6 +1,7 @@
 #include "router/api/body.h"
 
 #include <string>
+#include <utility>
 
 namespace penstock::router {
 namespace {
@@ -44,6 +45,17 @@ ApiError UnknownKey(const json::UnknownKeys& keys) {
 }
 
 }  // namespace
+
+ApiError AsSent(ApiError error, const json::Reader::Aliases& aliases) {
+  std::string field = error.field;
+  for (const auto& [name, alias] : aliases) {
+    if (field == name) field = alias;
+    error.field = name;
+    RenameField(error, std::string(alias));
+  }
+  error.field = std::move(field);
+  return error;
+}
 
 bool AcceptKeys(ApiContext& context, std::string_view dialect, const ErrorFormat& errors,
                 const json::UnknownKeys& keys, Exchange& exchange) {

@@ -15,7 +15,11 @@ struct Parsed {
   std::optional<ApiError> error;
   T request;
   json::UnknownKeys unknown_keys;
+  json::Reader::Aliases aliases;
 };
+
+// `error` with the names under which the client sent its keys.
+ApiError AsSent(ApiError error, const json::Reader::Aliases& aliases);
 
 struct BodyRules {
   json::Limits limits;
@@ -38,6 +42,7 @@ Parsed<T> Parse(std::string_view body, const BodyRules& rules,
                             (!rules.strict || reader.AtEnd());
   if (!ok) parsed.error = rules.to_error(reader.error());
   parsed.unknown_keys = reader.unknown_keys();
+  parsed.aliases = reader.aliases();
   return parsed;
 }
 

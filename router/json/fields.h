@@ -66,7 +66,7 @@ constexpr std::string_view kElementExpected = "a value";
 template <>
 inline constexpr std::string_view kElementExpected<std::string> = "a string";
 template <>
-inline constexpr std::string_view kElementExpected<std::int32_t> = "i32";
+inline constexpr std::string_view kElementExpected<std::int32_t> = "an integer";
 template <>
 inline constexpr std::string_view kElementExpected<float> = "f32";
 
@@ -158,7 +158,7 @@ bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::s
     if (index == fields.size()) {
       std::array<std::string_view, 64> names;
       std::ranges::transform(fields, names.begin(), &Field<T>::name);
-      reader.unknown_keys().Add(key, std::span(names).first(fields.size()));
+      reader.unknown_keys().Add(reader.PathTo(key), key, std::span(names).first(fields.size()));
       if (!reader.Colon() || !reader.Skip()) return false;
       continue;
     }
@@ -166,10 +166,11 @@ bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::s
       return reader.FailHere("duplicate field `" + std::string(fields[index].name) + "`");
     seen[index] = true;
     const Field<T>& field = fields[index];
+    if (field.alias == key) reader.AddAlias(field.name, field.alias);
     if (!reader.Colon()) return false;
     if (reader.limits().null_is_absent && !field.required && reader.TakeNull()) continue;
     if (field.read == nullptr) {
-      reader.unknown_keys().AddWithoutEffect(field.name);
+      reader.unknown_keys().AddWithoutEffect(reader.PathTo(field.name));
       if (!reader.Skip()) return false;
       continue;
     }

@@ -458,4 +458,10 @@ std::string Reader::Path(std::size_t depth) const {
   return path;
 }
 
+std::string Reader::PathTo(std::string_view key) const {
+  std::string path = Path(levels_.size() - 1);
+  if (!path.empty()) path += '.';
+  return path.append(key);
+}
+
 }  // namespace penstock::router::json

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace penstock::router::json {
@@ -61,14 +62,14 @@ struct UnknownKeys {
   static constexpr std::size_t kNameBytesMax = 100;
 
   std::uint64_t count = 0;                  // of unknown ones
-  std::vector<std::string> names;           // the first of these, each once and cut
+  std::vector<std::string> names;           // paths of the first, each once and cut
   std::string nearest;                      // a known key like the first one; empty if none is
   std::vector<std::string> without_effect;  // known ones, each once
 
-  // `known`: the keys of the object that has this one.
-  void Add(std::string_view key, std::span<const std::string_view> known);
+  // `path` leads to `key`. `known`: the keys of the object that has this one.
+  void Add(std::string_view path, std::string_view key, std::span<const std::string_view> known);
   void Add(const UnknownKeys& others);
-  void AddWithoutEffect(std::string_view key);
+  void AddWithoutEffect(std::string_view path);
 
  private:
   void AddName(std::string_view name);
@@ -81,6 +82,12 @@ class Reader {
   const Limits& limits() const { return limits_; }
   const UnknownKeys& unknown_keys() const { return unknown_keys_; }
   UnknownKeys& unknown_keys() { return unknown_keys_; }
+  // The names of keys that came under another one, with that one. Of static storage.
+  using Aliases = std::vector<std::pair<std::string_view, std::string_view>>;
+  const Aliases& aliases() const { return aliases_; }
+  void AddAlias(std::string_view name, std::string_view alias) {
+    aliases_.emplace_back(name, alias);
+  }
   bool ok() const { return !failed_; }
   const Error& error() const { return error_; }
 
@@ -96,6 +103,9 @@ class Reader {
   // Any value; `out` is its text in the body.
   bool ReadRaw(std::string_view& out);
   bool Skip();
+
+  // The path of a key of the innermost object: "parameters.stop".
+  std::string PathTo(std::string_view key) const;
 
   // Fails if anything but blanks follows the value.
   bool AtEnd();
@@ -155,6 +165,7 @@ class Reader {
   std::size_t position_ = 0;
   std::size_t values_ = 0;
   UnknownKeys unknown_keys_;
+  Aliases aliases_;
   std::vector<Level> levels_;
   bool failed_ = false;
   Error error_;

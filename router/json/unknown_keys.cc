@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "common/edit_distance.h"
 #include "router/json/reader.h"
@@ -7,9 +8,28 @@
 namespace penstock::router::json {
 namespace {
 
-// Empty unless at most a third of the key differs.
+// Keys of other servers that mean the same.
+constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
+    {"stop_sequences", "stop"},
+    {"stop", "stop_sequences"},
+    {"max_completion_tokens", "max_tokens"},
+    {"max_new_tokens", "max_tokens"},
+    {"max_tokens", "max_new_tokens"},
+    {"max_length", "max_tokens"},
+};
+
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// The same key in other letters, one that means the same, or one of which at most a third differs.
+// Empty if there is none.
 std::string NearestOf(std::string_view key, std::span<const std::string_view> known) {
   if (key.size() > UnknownKeys::kNameBytesMax) return "";
+  for (const std::string_view name : known) {
+    if (std::ranges::equal(key, name, {}, Lower, Lower)) return std::string(name);
+  }
+  for (const auto& [other, name] : kSynonyms) {
+    if (key == other && std::ranges::find(known, name) != known.end()) return std::string(name);
+  }
   std::size_t least = std::max<std::size_t>(1, key.size() / 3) + 1;
   std::string nearest;
   for (const std::string_view name : known) {
@@ -28,9 +48,10 @@ void UnknownKeys::AddName(std::string_view name) {
   names.emplace_back(name);
 }
 
-void UnknownKeys::Add(std::string_view key, std::span<const std::string_view> known) {
+void UnknownKeys::Add(std::string_view path, std::string_view key,
+                      std::span<const std::string_view> known) {
   if (count++ == 0) nearest = NearestOf(key, known);
-  AddName(CutUtf8(key, kNameBytesMax));
+  AddName(CutUtf8(path, kNameBytesMax));
 }
 
 void UnknownKeys::Add(const UnknownKeys& others) {
@@ -40,9 +61,9 @@ void UnknownKeys::Add(const UnknownKeys& others) {
   for (const std::string& name : others.without_effect) AddWithoutEffect(name);
 }
 
-void UnknownKeys::AddWithoutEffect(std::string_view key) {
-  if (std::ranges::find(without_effect, key) == without_effect.end()) {
-    without_effect.emplace_back(key);
+void UnknownKeys::AddWithoutEffect(std::string_view path) {
+  if (std::ranges::find(without_effect, path) == without_effect.end()) {
+    without_effect.emplace_back(path);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "router/api/djl/request.h"
 #include "router/api/errors.h"
 #include "router/api/run.h"
+#include "router/http/text.h"
 
 namespace penstock::router::djl {
 namespace {
@@ -38,11 +39,12 @@ namespace {
 void ServeModel(ApiContext& context, const DjlOptions& options, std::string_view route,
                 std::string_view model, const HttpRequest& request,
                 std::shared_ptr<Exchange> exchange) {
-  if (IsServed(context.engine.Facts(), model)) {
+  const std::string name = PercentDecoded(model);
+  if (IsServed(context.engine.Facts(), name)) {
     return Serve(context, options, route, request, std::move(exchange));
   }
   context.metrics.requests().Arrived(route);
-  RefuseRequest(context, *exchange, Errors(), ModelNotFound(model));
+  RefuseRequest(context, *exchange, Errors(), ModelNotFound(name));
 }
 
 }  // namespace
@@ -58,7 +60,7 @@ void Serve(ApiContext& context, const DjlOptions& options, std::string_view rout
   }
   auto lowered = Lower(context, options, request, http.head.request_id);
   if (auto* error = std::get_if<ApiError>(&lowered)) {
-    return RefuseRequest(context, *exchange, Errors(), *error);
+    return RefuseRequest(context, *exchange, Errors(), AsSent(std::move(*error), parsed.aliases));
   }
   Launch(context, http.head, Errors(), std::get<std::vector<GenerationRequest>>(std::move(lowered)),
          exchange, [&](auto&) {

@@ -8,6 +8,7 @@
 
 #include "router/api/errors.h"
 #include "router/api/native/dialect.h"
+#include "router/http/text.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::native {
@@ -27,15 +28,16 @@ void ForgetCachedPrompts(ApiContext& context, HttpRequest request,
                          std::shared_ptr<Exchange> exchange) {
   constexpr std::string_view kPrefix = "/cached_prompts/";
   std::optional<std::uint64_t> id;
+  std::string text;
   if (request.head.path.starts_with(kPrefix)) {
-    const std::string_view text = std::string_view(request.head.path).substr(kPrefix.size());
+    text = PercentDecoded(std::string_view(request.head.path).substr(kPrefix.size()));
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id.emplace());
     if (error != std::errc() || end != text.data() + text.size()) id = UINT64_MAX;  // of no prompt
   }
   const std::size_t count = context.engine.ForgetCachedPrompts(request.head.tenant, id);
   if (id && count == 0) {
     return exchange->Respond(context.dialects.fallback().Errors().Response(
-        {ApiErrorKind::kNotFound, "no cached prompt of this id", "id"}));
+        {ApiErrorKind::kNotFound, "no cached prompt " + text, "id"}));
   }
   exchange->Respond(JsonResponse(json::ObjectText("forgotten", count)));
 }

@@ -1,9 +1,11 @@
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "router/api/errors.h"
 #include "router/api/native/dialect.h"
+#include "router/http/text.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::native {
@@ -14,11 +16,18 @@ void AppendShortage(std::string& out, const Decision& decision) {
                       "available", decision.available);
 }
 
-void AppendDecision(std::string& out, const Decision& decision, Time arrived) {
+// The last decision says how the request ended.
+std::string_view NameOf(const Decision& decision, const RequestRecord& record) {
+  const bool early = record.state == "cancelled" || record.state == "failed";
+  return early && decision.kind == DecisionKind::kFinished ? std::string_view(record.state)
+                                                           : DecisionName(decision.kind);
+}
+
+void AppendDecision(std::string& out, const Decision& decision, const RequestRecord& record) {
   using Milliseconds = std::chrono::duration<double, std::milli>;
   out += '{';
-  json::AppendMembers(out, "after_ms", Milliseconds(decision.at - arrived).count(), "decision",
-                      DecisionName(decision.kind));
+  json::AppendMembers(out, "after_ms", Milliseconds(decision.at - record.arrived).count(),
+                      "decision", NameOf(decision, record));
   if (decision.kind == DecisionKind::kSplit) {
     json::AppendMembers(out, "parts", decision.needed, "part", decision.available);
   }
@@ -39,20 +48,22 @@ void AppendBlocked(std::string& out, const RequestRecord& record) {
   out += '}';
 }
 
-// The ids of OpenAI's answers are a prefix and the request's id.
-std::string_view WithoutPrefix(std::string_view id) {
+// The ids of OpenAI's answers are a prefix, the request's id, `-` and a number.
+std::optional<std::string> RequestOfAnswer(std::string_view id) {
   for (const std::string_view prefix : {"chatcmpl-", "cmpl-"}) {
-    if (id.starts_with(prefix)) return id.substr(prefix.size());
+    if (!id.starts_with(prefix)) continue;
+    id.remove_prefix(prefix.size());
+    return std::string(id.substr(0, id.rfind('-')));
   }
-  return id;
+  return std::nullopt;
 }
 
 }  // namespace
 
 void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
   constexpr std::string_view kPrefix = "/requests/";
-  const std::string id(WithoutPrefix(std::string_view(request.head.path).substr(kPrefix.size())));
-  const auto record = context.engine.Explain(id, request.head.tenant);
+  const std::string id = PercentDecoded(std::string_view(request.head.path).substr(kPrefix.size()));
+  const auto record = context.engine.Explain(RequestOfAnswer(id).value_or(id), request.head.tenant);
   if (!record.ok()) {
     exchange->Respond(context.dialects.fallback().Errors().Response(
         {ApiErrorKind::kNotFound, "no record of request " + id, "id"}));
@@ -65,7 +76,7 @@ void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange>
                       record->cached_tokens, "preemptions", record->preemptions);
   AppendBlocked(body, *record);
   const auto append = [&](std::string& out, const Decision& decision) {
-    AppendDecision(out, decision, record->arrived);
+    AppendDecision(out, decision, *record);
   };
   json::AppendMembers(body, "decisions", json::Array(record->decisions, append));
   body += '}';

@@ -204,6 +204,18 @@ TEST_F(DjlTest, ErrorsHaveDjlsEnvelopes) {
   expect(R"({"inputs":"a","parameters":{"num_beams":3}})", 400, "`num_beams` must be 1. Given: 3");
 }
 
+TEST_F(DjlTest, ARangeErrorNamesTheKeyThatTheClientSent) {
+  const auto error = [this](std::string_view parameters) {
+    return Post("/predictions/demo",
+                R"({"inputs":"a","parameters":{)" + std::string(parameters) + "}}")
+        .body;
+  };
+  EXPECT_THAT(error(R"("max_tokens":0)"), HasSubstr("`max_tokens` must be at least 1"));
+  EXPECT_THAT(error(R"("max_new_tokens":0)"), HasSubstr("`max_new_tokens` must be at least 1"));
+  EXPECT_THAT(error(R"("max_tokens":3,"min_length":4)"),
+              HasSubstr("`min_length` must be at most `max_tokens`, 3"));
+}
+
 TEST_F(DjlTest, AFullQueueIsAnsweredAtOnceWith503) {
   api_.max_concurrent_requests = 2;
   Start();

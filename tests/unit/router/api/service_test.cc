@@ -127,7 +127,8 @@ TEST_F(ServiceTest, AnAnswerNamesTheUnknownKeysOfItsRequest) {
   };
   EXPECT_EQ(ignored("/v1/completions", R"({"prompt":"a","temprature":1,"a b,ü":2,"temprature":3})"),
             "temprature,a%20b%2C%C3%BC");
-  EXPECT_EQ(ignored("/generate", R"({"inputs":"a","parameters":{"max_tokens":1}})"), "max_tokens");
+  EXPECT_EQ(ignored("/generate", R"({"inputs":"a","parameters":{"max_tokens":1}})"),
+            "parameters.max_tokens");
   EXPECT_EQ(ignored("/generate_stream", R"({"inputs":"a","x":1})"), "x");
   EXPECT_EQ(ignored("/invocations", R"({"inputs":"a","x":1})"), "x");
   EXPECT_EQ(ignored("/invocations", R"({"inputs":["a"],"x":1})"), "x");
@@ -186,7 +187,7 @@ TEST_F(ServiceTest, UnknownRoutesAndMethodsAreOneLineInTheDialectOfThePath) {
   const RawResponse method = Get("/generate");
   EXPECT_EQ(method.status, 405);
   EXPECT_EQ(method.headers.at("allow"), "POST");
-  EXPECT_EQ(method.body, R"({"error":"the method of /generate must be one of POST. Given: GET",)"
+  EXPECT_EQ(method.body, R"({"error":"the method of /generate must be POST. Given: GET",)"
                          R"("error_type":"method_not_allowed"})");
   EXPECT_EQ(Post("/health", "{}").headers.at("allow"), "GET,HEAD");
   EXPECT_EQ(Get("/").status, 200);
@@ -422,7 +423,19 @@ TEST_F(ServiceTest, ARecordHasTheDecisionsWithTheirReasons) {
       R"("short_of":"blocks","needed":9,"available":4,"behind":11},{"after_ms":1000.0,"decision":"admitted","step":3}]})";
   EXPECT_EQ(Get("/requests/abc").body, expected);
   EXPECT_EQ(Get("/requests/chatcmpl-abc").body, expected);
+  EXPECT_EQ(Get("/requests/chatcmpl-abc-17").body, expected);
+  EXPECT_EQ(Get("/requests/%61bc").body, expected);
   EXPECT_EQ(Get("/requests/other").status, 404);
+}
+
+TEST_F(ServiceTest, TheLastDecisionSaysThatARequestWasCancelled) {
+  RequestRecord record;
+  record.state = "cancelled";
+  Decision decision;
+  decision.kind = DecisionKind::kFinished;
+  record.decisions.push_back(decision);
+  engine_.records["abc"] = record;
+  EXPECT_THAT(Get("/requests/abc").body, HasSubstr(R"("decision":"cancelled")"));
 }
 
 // --- Errors
