@@ -146,6 +146,8 @@ struct LengthExceeded {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t max_new_tokens = 0;  // 0: the prompt alone is over max_input_tokens
   std::uint32_t limit = 0;           // max_total_tokens, or max_input_tokens for the prompt alone
+  std::uint32_t context = 0;         // max_total_tokens
+  bool at_least = false;             // prompt_tokens is a lower bound
 };
 
 struct GenerationError {
@@ -190,7 +192,8 @@ struct ModelFacts {
   std::uint32_t max_batch_total_tokens = 0;
   std::uint32_t vocabulary = 0;
   bool has_chat_template = false;
-  bool template_has_tools = false;  // the chat template reads `tools`
+  bool template_has_tools = false;      // the chat template reads `tools`
+  bool template_has_developer = false;  // it names the role `developer`
   // Optional features of the shards.
   bool has_grammar = false;
   bool has_watermark = false;

@@ -1,9 +1,12 @@
 #include "router/api/api.h"
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "common/edit_distance.h"
 #include "router/api/cors.h"
 #include "router/api/errors.h"
 #include "router/api/media_type.h"
@@ -13,6 +16,8 @@
 
 namespace penstock::router {
 namespace {
+
+constexpr std::string_view kBase = "/v1";
 
 bool Serves(const Route& route, std::string_view method) {
   return route.method == method || (route.method == "GET" && method == "HEAD");
@@ -49,10 +54,29 @@ std::string Shown(std::string_view path) {
   return shown;
 }
 
-// A served path that the client may have meant: another base URL or a slash too many. Empty if
-// there is none.
+std::string WrongMethod(const RequestHead& head, std::string_view allowed) {
+  std::string text = "the method of " + Shown(head.path) + " must be ";
+  if (allowed.find(',') != allowed.npos) text += "one of ";
+  return text.append(allowed) + ". Given: " + Shown(head.method);
+}
+
+// Whether `path` looks like a misspelt `pattern`.
+bool IsNear(std::string_view path, std::string_view pattern) {
+  constexpr std::size_t kMostEdits = 2;
+  constexpr std::size_t kBytesPerEdit = 4;
+  const std::size_t edits = EditDistance(path, pattern);
+  return edits <= kMostEdits && edits * kBytesPerEdit < path.size();
+}
+
+// Whether `path` ends with `pattern`, with or without its `/v1`.
+bool EndsWith(std::string_view path, std::string_view pattern) {
+  if (pattern.starts_with(kBase)) pattern.remove_prefix(kBase.size());
+  return pattern.size() > 1 && path.ends_with(pattern);
+}
+
+// A served path that the client may have meant: another base URL, a slash too many or a misspelt
+// name. Empty if there is none.
 std::string Meant(const DialectSet& dialects, std::string_view method, std::string_view path) {
-  constexpr std::string_view kBase = "/v1";
   path = path.substr(0, 100);
   const std::string_view trimmed = path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
   std::vector<std::string> candidates = {std::string(trimmed)};
@@ -61,6 +85,13 @@ std::string Meant(const DialectSet& dialects, std::string_view method, std::stri
   for (const std::string& candidate : candidates) {
     for (const auto& [route, dialect] : dialects.served()) {
       if (Serves(*route, method) && Matches(*route, candidate)) return candidate;
+    }
+  }
+  for (const auto like : {EndsWith, IsNear}) {
+    for (const auto& [route, dialect] : dialects.served()) {
+      if (Serves(*route, method) && like(trimmed, route->pattern)) {
+        return std::string(route->pattern);
+      }
     }
   }
   return "";
@@ -151,9 +182,7 @@ RouteMatch Api::MatchPlain(const RequestHead& head) const {
   }
   match.tenant = *std::move(tenant);
   if (matched == nullptr) {
-    refuse(ApiErrorKind::kMethodNotAllowed, "the method of " + Shown(head.path) +
-                                                " must be one of " + Allowed(dialects, head.path) +
-                                                ". Given: " + Shown(head.method));
+    refuse(ApiErrorKind::kMethodNotAllowed, WrongMethod(head, Allowed(dialects, head.path)));
     allow();
     return match;
   }

@@ -17,7 +17,8 @@ std::string AllowedHeaders(const CorsRules& rules, const std::vector<std::string
                            std::string_view asked) {
   std::vector<std::string> lower;
   for (const std::string& name : more) lower.push_back(ToLower(name));
-  std::vector<std::string_view> patterns = rules.request_headers;
+  std::vector<std::string_view> patterns =
+      more.empty() ? rules.request_headers : CorsRules().request_headers;
   patterns.insert(patterns.end(), lower.begin(), lower.end());
   std::string allowed;
   const auto add = [&allowed](std::string_view name) {

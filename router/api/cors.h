@@ -26,7 +26,8 @@ struct CorsRules {
 
 // For an answer to `head`. Nothing without allowed origins; "*" among them allows all. The answer
 // to OPTIONS names each allowed header, and of those with a `*` the ones that `head` asks for.
-// `more_headers`: further request headers, in any case.
+// `more_headers`: further request headers, in any case. Where there are some, pages may also send
+// all that clients of OpenAI and Anthropic send, whatever the dialect's rules are.
 std::vector<Header> CorsHeaders(const CorsRules& rules, const std::vector<std::string>& origins,
                                 const std::vector<std::string>& more_headers,
                                 const RequestHead& head);

@@ -88,6 +88,7 @@ class App {
   std::shared_ptr<KeyRing> keys_ = std::make_shared<KeyRing>();
   std::shared_ptr<TlsKeeper> tls_;  // null: plain HTTP
   bool template_has_tools_ = false;
+  bool template_has_developer_ = false;
   ProcessEvents events_;
   Metrics metrics_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
@@ -154,6 +155,7 @@ std::optional<Failure> App::LoadText() {
   auto status = source.status();
   if (source.ok()) {
     template_has_tools_ = source->plain.find("tools") != std::string::npos;
+    template_has_developer_ = source->plain.find("developer") != std::string::npos;
     auto chat = text::ChatTemplate::With(*tokenizer_, source->plain, source->with_tools);
     status = chat.status();
     if (chat.ok()) chat_ = *std::move(chat);
@@ -198,6 +200,7 @@ std::optional<Failure> App::StartEngine() {
   options.facts = *std::move(facts);
   options.facts.has_chat_template = chat_ != nullptr;
   options.facts.template_has_tools = template_has_tools_;
+  options.facts.template_has_developer = template_has_developer_;
   options.grammars = !values_.GetBool("disable-grammar-support");
   options.show_requests = formed.facts.Has("shows-requests");
   metrics_.AddTgiNames(options.facts.max_input_tokens, options.facts.max_total_tokens,

@@ -138,7 +138,11 @@ GenerationError PromptBuilder::TooLong(std::uint32_t tokens, std::string_view gi
   GenerationError error =
       Invalid(kInputs, "`inputs` must have less than " + std::to_string(limit) +
                            " tokens. Given: " + std::string(given) + std::to_string(tokens));
-  error.length = {.prompt_tokens = tokens, .max_new_tokens = 0, .limit = limit};
+  error.length = {.prompt_tokens = tokens,
+                  .max_new_tokens = 0,
+                  .limit = limit,
+                  .context = limits_.max_total_tokens,
+                  .at_least = !given.empty()};
   return error;
 }
 
@@ -173,7 +177,8 @@ PromptBuilder::Outcome PromptBuilder::WithinLimits(Prompt prompt,
         "max_new_tokens", "`inputs` tokens + `max_new_tokens` must be <= " + std::to_string(total) +
                               ". Given: " + std::to_string(tokens) + " `inputs` tokens and " +
                               std::to_string(checked) + " `max_new_tokens`");
-    error.length = {.prompt_tokens = tokens, .max_new_tokens = wanted, .limit = total};
+    error.length = {
+        .prompt_tokens = tokens, .max_new_tokens = wanted, .limit = total, .context = total};
     return error;
   }
   if (tokens > limits_.max_input_tokens || room == 0) {

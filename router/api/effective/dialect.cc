@@ -26,7 +26,8 @@ class Format final : public ErrorFormat {
     if (api.field == "max_new_tokens") RenameField(api, "num_tokens");
     if (!error.length) return api;
     const LengthExceeded& length = *error.length;
-    api.message = "`prompt` (" + std::to_string(length.prompt_tokens) + " tokens)";
+    api.message = std::string("`prompt` (") + (length.at_least ? "at least " : "") +
+                  std::to_string(length.prompt_tokens) + " tokens)";
     if (length.max_new_tokens > 0) {
       api.message += " plus `num_tokens` (" + std::to_string(length.max_new_tokens) + ")";
     }

@@ -1,6 +1,7 @@
 #include "router/api/openai/answer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <ctime>
 #include <span>
@@ -346,7 +347,9 @@ class StreamAnswer final : public AnswerWriter {
 AnswerStyle MakeStyle(const ApiContext& context, bool chat, const std::string& request_id) {
   AnswerStyle style;
   style.chat = chat;
-  style.id = (chat ? "chatcmpl-" : "cmpl-") + request_id;
+  // Clients may send the same X-Request-Id twice; the number tells the answers apart.
+  static std::atomic<std::uint64_t> next{0};
+  style.id = (chat ? "chatcmpl-" : "cmpl-") + request_id + "-" + std::to_string(++next);
   style.model = context.engine.Facts().served_name;
   style.created = static_cast<std::int64_t>(std::time(nullptr));
   style.fingerprint = "penstock-" + context.options.version;

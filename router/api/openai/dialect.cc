@@ -1,5 +1,6 @@
 #include "router/api/openai/dialect.h"
 
+#include <algorithm>
 #include <array>
 
 #include "router/api/docs/shapes.h"
@@ -48,10 +49,13 @@ constexpr std::array kTable = {
 };
 
 std::string ContextLength(const LengthExceeded& length) {
-  const std::string limit = std::to_string(length.limit);
   const std::string prompt = std::to_string(length.prompt_tokens);
-  std::string text = "This model's maximum context length is " + limit + " tokens. However, ";
-  if (length.max_new_tokens == 0) return text + "your prompt has " + prompt + " tokens.";
+  std::string text = "This model's maximum context length is " + std::to_string(length.context) +
+                     " tokens. However, ";
+  if (length.max_new_tokens == 0) {
+    return text + "your prompt has " + (length.at_least ? "at least " : "") + prompt +
+           " tokens. A prompt may have at most " + std::to_string(length.limit) + ".";
+  }
   const auto total = std::uint64_t{length.prompt_tokens} + length.max_new_tokens;
   return text + "you requested " + std::to_string(total) + " tokens (" + prompt +
          " in the prompt, " + std::to_string(length.max_new_tokens) + " in the completion).";
@@ -69,6 +73,14 @@ std::string OfResponseFormat(std::string text) {
   constexpr std::string_view kGrammar = "grammar";
   if (text.starts_with("grammar ")) text.replace(0, kGrammar.size(), "`response_format`");
   return text;
+}
+
+// A template's own refusal. TGI's text for it is "syntax error: WHY (in <string>:LINE)".
+std::string OfTemplate(std::string text) {
+  constexpr std::string_view kSyntax = "syntax error: ";
+  if (!text.starts_with(kSyntax)) return text;
+  text = text.substr(kSyntax.size(), text.rfind(" (in <string>:") - kSyntax.size());
+  return "the chat template refuses the messages: " + text;
 }
 
 class Format final : public ErrorFormat {
@@ -91,6 +103,7 @@ class Format final : public ErrorFormat {
   ApiError FromEngine(const GenerationError& error, const ApiOptions&) const override {
     ApiError api = router::FromEngine(error);
     if (api.field == "grammar") api.message = OfResponseFormat(api.message);
+    if (api.kind == kTemplate) api.message = OfTemplate(api.message);
     RenameField(api, FieldName(api.field, keys_));
     if (error.length) {
       api.message = ContextLength(*error.length);
@@ -157,7 +170,12 @@ class OpenAiDialect final : public Dialect {
   OpenAiDialect() : Dialect(Routes()) {}
   const ErrorFormat& Errors() const override { return openai::Errors(); }
   bool Owns(std::string_view path) const override {
-    return path == "/v1" || path.starts_with("/v1/");
+    constexpr std::string_view kBase = "/v1";
+    // Clients append these to their base URL, whatever it is.
+    return path == kBase || path.starts_with("/v1/") ||
+           std::ranges::any_of(routes(), [path, kBase](const Route& route) {
+             return path.ends_with(route.pattern.substr(kBase.size()));
+           });
   }
   void AppendSchemas(std::string& out) const override {
     AppendRequestSchemas(out);

@@ -24,6 +24,12 @@ std::string Text(float value) {
   return text == "null" ? "infinity" : text;
 }
 
+std::string UpTo(std::uint32_t most) { return "from 1 to " + std::to_string(most); }
+
+ApiError MustHave(std::string_view field, const std::string& limit, std::size_t given) {
+  return Invalid(field, "must have " + limit + ". Given: " + std::to_string(given));
+}
+
 Check InRange(std::string_view field, const std::optional<float>& value, float least,
               float greatest) {
   if (!value || (*value >= least && *value <= greatest)) return std::nullopt;
@@ -54,14 +60,14 @@ Check CheckSampling(const Common& c) {
 
 Check CheckStops(const Common& c) {
   if (c.stop.strings.size() > kMaxStops) {
-    return MustBe("stop", "at most " + std::to_string(kMaxStops) + " strings",
-                  std::to_string(c.stop.strings.size()));
+    return MustHave("stop", "at most " + std::to_string(kMaxStops) + " strings",
+                    c.stop.strings.size());
   }
   for (const std::string& stop : c.stop.strings) {
-    if (stop.empty()) return MustBe("stop", "strings that are not empty", "\"\"");
+    if (stop.empty()) return Invalid("stop", "must not have an empty string");
     if (stop.size() > kMaxStopBytes) {
-      return MustBe("stop", "strings of at most " + std::to_string(kMaxStopBytes) + " bytes",
-                    std::to_string(stop.size()));
+      return MustHave("stop", "strings of at most " + std::to_string(kMaxStopBytes) + " bytes",
+                      stop.size());
     }
   }
   return std::nullopt;
@@ -71,8 +77,8 @@ Check CheckTokenIds(std::string_view field, const std::vector<TokenId>& ids,
                     std::uint32_t vocabulary) {
   for (const TokenId id : ids) {
     if (id < 0 || static_cast<std::uint32_t>(id) >= vocabulary) {
-      return MustBe(field, "token ids from 0 to " + std::to_string(vocabulary - 1),
-                    std::to_string(id));
+      return Invalid(field, "must have token ids from 0 to " + std::to_string(vocabulary - 1) +
+                                ". Given: " + std::to_string(id));
     }
   }
   return std::nullopt;
@@ -91,8 +97,7 @@ Check CheckCommon(const ApiContext& context, const Common& c) {
   if (auto error = CheckModel(context, c.model)) return error;
   const std::uint32_t n = c.n.value_or(1);
   if (n == 0 || n > context.options.max_best_of) {
-    return MustBe("n", "from 1 to " + std::to_string(context.options.max_best_of),
-                  std::to_string(n));
+    return MustBe("n", UpTo(context.options.max_best_of) + " (--max-best-of)", std::to_string(n));
   }
   if (c.max_tokens && *c.max_tokens == 0) return MustBe("max_tokens", "at least 1", "0");
   if (auto error = CheckSampling(c)) return error;
@@ -173,7 +178,7 @@ Check CheckAnswerKind(const ChatRequest& request) {
 }
 
 Check CheckChatFeatures(const ChatRequest& request) {
-  if (request.messages.count == 0) return MustBe("messages", "at least one message", "0");
+  if (request.messages.count == 0) return Invalid("messages", "must have at least one message");
   if (!IsEmptyArray(request.tools) && AsString(request.tool_choice) != "none") {
     return Unsupported("tools",
                        "are not supported; with `tool_choice` `none` the template sees them");
@@ -181,6 +186,10 @@ Check CheckChatFeatures(const ChatRequest& request) {
   if (auto error = CheckAnswerKind(request)) return error;
   if (request.chat_template) {
     return Unsupported("chat_template", "in a request is not supported");
+  }
+  const auto& kwargs = request.chat_template_kwargs;
+  if (kwargs && !kwargs->text.starts_with('{')) {
+    return MustBe("chat_template_kwargs", "an object", kwargs->text.substr(0, 100));
   }
   if (request.top_logprobs && !request.logprobs) {
     return MustBe("top_logprobs", "absent unless `logprobs` is true",
@@ -204,9 +213,10 @@ Check CheckCompletionFeatures(const ApiContext& context, const CompletionRequest
   }
   const std::size_t prompts = request.prompt.list.size();
   if (prompts == 0 || prompts > context.options.max_client_batch_size) {
-    return MustBe("prompt",
-                  "from 1 to " + std::to_string(context.options.max_client_batch_size) + " prompts",
-                  std::to_string(prompts));
+    return MustHave(
+        "prompt",
+        UpTo(context.options.max_client_batch_size) + " prompts (--max-client-batch-size)",
+        prompts);
   }
   if (request.logprobs.value_or(0) > kMaxTopLogprobs) {
     return MustBe("logprobs", "from 0 to " + std::to_string(kMaxTopLogprobs),
@@ -214,7 +224,7 @@ Check CheckCompletionFeatures(const ApiContext& context, const CompletionRequest
   }
   for (const Prompt& prompt : request.prompt.list) {
     if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt)) {
-      if (ids->empty()) return MustBe("prompt", "at least one token", "[]");
+      if (ids->empty()) return Invalid("prompt", "must have at least one token");
       if (auto error = CheckTokenIds("prompt", *ids, context.engine.Facts().vocabulary)) {
         return error;
       }
@@ -261,7 +271,9 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
     }
   }
   ChatInput chat;
-  chat.messages_json = request.messages.json;
+  chat.messages_json = context.engine.Facts().template_has_developer
+                           ? request.messages.json
+                           : request.messages.WithSystemRoles();
   if (!IsEmptyArray(request.tools)) chat.tools_json = request.tools->text;
   if (request.chat_template_kwargs) chat.kwargs_json = request.chat_template_kwargs->text;
   chat.add_generation_prompt = request.add_generation_prompt;

@@ -18,11 +18,11 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
 Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& request,
                         const std::string& client_id);
 
-// `response_format` of a chat: OpenAI's shapes (`text`, `json_object`, `json_schema`), and TGI's
-// (`json`, `json_object`, `json_schema`, `regex`, each with a `value`), which its clients send here
-// too. A schema is enforced directly, not translated into a regular expression. `text` has no
-// grammar.
-std::variant<Grammar, ApiError> LowerResponseFormat(const json::Raw& format);
+// `response_format` of a chat: OpenAI's shapes (`text`, `json_object`, `json_schema`), llama.cpp's
+// (`json_object` with a `schema`), and TGI's (`json`, `json_object`, `json_schema`, `regex`, each
+// with a `value`), which its clients send here too. A schema is enforced directly, not translated
+// into a regular expression. `text` has no grammar.
+std::variant<Grammar, ApiError> LowerResponseFormat(const ResponseFormat& format);
 
 // Whether `name` means the served model: its names, and what clients send when they do not care.
 bool IsServedModel(const ModelFacts& facts, std::string_view name);

@@ -4,6 +4,7 @@
 #include "router/api/errors.h"
 #include "router/api/openai/dialect.h"
 #include "router/api/openai/lower.h"
+#include "router/http/text.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::openai {
@@ -24,7 +25,7 @@ void Models(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange
 
 void Model(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
   constexpr std::string_view kPrefix = "/v1/models/";
-  const std::string_view id = std::string_view(request.head.path).substr(kPrefix.size());
+  const std::string id = PercentDecoded(std::string_view(request.head.path).substr(kPrefix.size()));
   const ModelFacts facts = context.engine.Facts();
   if (IsServedModel(facts, id)) {
     exchange->Respond(JsonResponse(ModelObject(context)));

@@ -70,7 +70,7 @@ constexpr auto kCompletion = json::Join(
                                                                     "a positive integer"),
     });
 
-// The name of the required key that is missing; empty if the error is another one.
+// The path of the required key that is missing; empty if the error is another one.
 std::string MissingKey(const json::Error& error) {
   constexpr std::string_view kMissing = "missing field `";
   if (!error.what.starts_with(kMissing)) return "";
@@ -79,18 +79,27 @@ std::string MissingKey(const json::Error& error) {
   return error.path.empty() ? key : error.path + "." + key;
 }
 
+// The reader's words for kinds of values are serde's.
+std::string_view KindName(std::string_view found) {
+  if (found == "map") return "an object";
+  return found == "sequence" ? "an array" : found;
+}
+
 ApiError ToApiError(const json::Error& error) {
   if (error.kind == json::Error::Kind::kSyntax) {
     return {ApiErrorKind::kMalformedJson, "the body is not valid JSON: " + error.Text(),
             error.path};
   }
-  const std::string field = error.path.empty() ? "body" : error.path;
-  if (!error.expected.empty()) {
-    return {ApiErrorKind::kWrongType,
-            "`" + field + "` must be " + error.expected + ". Given: " + error.found, error.path};
+  ApiError wrong =
+      MustBe(error.path.empty() ? "body" : error.path, error.expected, KindName(error.found));
+  if (const std::string missing = MissingKey(error); !missing.empty()) {
+    wrong = Invalid(missing, "is missing");
+  } else if (error.expected.empty()) {
+    wrong.message = error.path.empty() ? error.what : error.path + ": " + error.what;
   }
-  const std::string missing = MissingKey(error);
-  return {ApiErrorKind::kWrongType, error.Text(), missing.empty() ? error.path : missing};
+  wrong.kind = ApiErrorKind::kWrongType;
+  if (wrong.field == "body") wrong.field.clear();
+  return wrong;
 }
 
 constexpr BodyRules kRules = {.limits = kPythonLimits, .to_error = ToApiError};

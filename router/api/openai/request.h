@@ -28,6 +28,21 @@ struct StreamOptions {
   bool include_usage = false;
 };
 
+// OpenAI's `json_schema`. The name and its like change nothing.
+struct JsonSchemaFormat {
+  std::string name;
+  std::string description;
+  bool strict = false;
+  std::optional<json::Raw> schema;
+};
+
+struct ResponseFormat {
+  std::string type;
+  std::optional<JsonSchemaFormat> json_schema;
+  std::optional<json::Raw> schema;  // llama.cpp's, beside json_object
+  std::optional<json::Raw> value;   // TGI's
+};
+
 // What both routes take.
 struct Common {
   std::string model;
@@ -55,6 +70,10 @@ struct Messages {
   // The client's array, keys in its order; the parts of a list of text parts are joined.
   std::string json;
   std::size_t count = 0;
+  std::vector<std::size_t> developer_roles;  // where "developer" stands in it
+
+  // The array for a template that has no role `developer`: its messages become those of `system`.
+  std::string WithSystemRoles() const;
 };
 
 struct ChatRequest : Common {
@@ -64,7 +83,7 @@ struct ChatRequest : Common {
   std::optional<std::uint32_t> top_logprobs;
   std::optional<json::Raw> tools;
   std::optional<json::Raw> tool_choice;
-  std::optional<json::Raw> response_format;
+  std::optional<ResponseFormat> response_format;
   std::optional<std::vector<std::string>> modalities;
   // Refused.
   std::optional<json::Raw> functions;
@@ -95,6 +114,8 @@ struct CompletionRequest : Common {
 bool ReadValue(json::Reader& reader, Stop& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, LogitBias& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, StreamOptions& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, JsonSchemaFormat& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, ResponseFormat& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, Messages& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, Prompts& out, std::string_view expected);
 

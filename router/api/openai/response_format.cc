@@ -12,37 +12,11 @@ namespace {
 constexpr std::string_view kField = "response_format";
 constexpr std::string_view kAnyObject = R"({"type":"object"})";
 
-struct Format {
-  std::string type;
-  std::optional<std::string_view> wrapped;  // json_schema: an object with a `schema`
-  std::optional<std::string_view> value;    // TGI's
-};
-
 ApiError Bad(std::string message) {
   return {ApiErrorKind::kValidation, std::move(message), std::string(kField)};
 }
 
-std::variant<Format, ApiError> ReadFormat(std::string_view text) {
-  Format format;
-  json::Reader reader(text);
-  if (!reader.EnterObject("an object")) return Bad("`response_format` must be an object");
-  std::string key;
-  while (reader.NextKey(key) && reader.Colon()) {
-    if (key == "type") {
-      reader.ReadString(format.type, "a string");
-    } else if (key == "json_schema") {
-      reader.ReadRaw(format.wrapped.emplace());
-    } else if (key == "value") {
-      reader.ReadRaw(format.value.emplace());
-    } else {
-      reader.Skip();
-    }
-  }
-  if (!reader.ok()) return Bad("`response_format`: " + reader.error().Place());
-  return format;
-}
-
-// The `schema` of {"name": …, "schema": …, "strict": …}.
+// The `schema` of TGI's {"name": …, "schema": …, "strict": …}.
 std::optional<std::string_view> SchemaIn(std::string_view text) {
   std::optional<std::string_view> schema;
   json::Reader reader(text);
@@ -80,18 +54,18 @@ std::variant<Grammar, ApiError> OfRegex(std::string_view value) {
 
 }  // namespace
 
-std::variant<Grammar, ApiError> LowerResponseFormat(const json::Raw& raw) {
-  auto read = ReadFormat(raw.text);
-  if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
-  const Format& format = std::get<Format>(read);
+std::variant<Grammar, ApiError> LowerResponseFormat(const ResponseFormat& format) {
   if (format.type == "text") return Grammar{};
   if (format.type == "json_object" || format.type == "json") {
-    return OfSchema(format.value.value_or(kAnyObject));
+    const auto& schema = format.schema ? format.schema : format.value;
+    return OfSchema(schema ? schema->text : kAnyObject);
   }
-  if (format.type == "regex" && format.value) return OfRegex(*format.value);
+  if (format.type == "regex" && format.value) return OfRegex(format.value->text);
   if (format.type == "json_schema") {
-    const auto outer = format.wrapped ? format.wrapped : format.value;
-    if (const auto schema = outer ? SchemaIn(*outer) : std::nullopt) return OfSchema(*schema);
+    const auto& own = format.json_schema;
+    if (own && own->schema) return OfSchema(own->schema->text);
+    const auto schema = format.value ? SchemaIn(format.value->text) : std::nullopt;
+    if (schema) return OfSchema(*schema);
     return Bad("`response_format.json_schema` must be an object with a `schema`");
   }
   return Bad("`response_format.type` must be text, json_object, json_schema or regex. Given: \"" +

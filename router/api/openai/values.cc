@@ -13,27 +13,43 @@ namespace {
 
 constexpr std::size_t kMaxMessages = 4096;
 constexpr std::size_t kMaxBiases = 1024;
+constexpr std::string_view kDeveloper = "developer";
 
 constexpr auto kStreamOptions = std::array{
     json::MakeField<&StreamOptions::include_usage>("include_usage", "a boolean"),
     json::WithoutEffect<StreamOptions>("include_obfuscation"),
 };
 
+constexpr auto kJsonSchema = std::array{
+    json::MakeField<&JsonSchemaFormat::name>("name", "a string"),
+    json::MakeField<&JsonSchemaFormat::description>("description", "a string"),
+    json::MakeField<&JsonSchemaFormat::strict>("strict", "a boolean"),
+    json::MakeField<&JsonSchemaFormat::schema>("schema", "an object"),
+};
+
+constexpr auto kResponseFormat = std::array{
+    json::MakeField<&ResponseFormat::type>("type", "a string"),
+    json::MakeField<&ResponseFormat::json_schema>("json_schema", "an object"),
+    json::MakeField<&ResponseFormat::schema>("schema", "an object"),
+    json::MakeField<&ResponseFormat::value>("value", "any value"),
+};
+
 // A list of parts as one string: the joined texts. Other parts are refused, and the error names
 // them.
 bool ReadParts(json::Reader& reader, std::string& out) {
   if (!reader.EnterArray("a string or an array of parts")) return false;
-  std::string key, type, text, joined;
+  std::string key, type, joined;
+  std::optional<std::string> text;
   while (reader.NextElement()) {
     type = "text";
-    text.clear();
+    text.reset();
     if (!reader.EnterObject("an object")) return false;
     while (reader.NextKey(key)) {
       if (!reader.Colon()) return false;
       if (key == "type") {
         if (!reader.ReadString(type, "a string")) return false;
       } else if (key == "text") {
-        if (!reader.ReadString(text, "a string")) return false;
+        if (!reader.ReadString(text.emplace(), "a string")) return false;
       } else if (!reader.Skip()) {
         return false;
       }
@@ -41,7 +57,8 @@ bool ReadParts(json::Reader& reader, std::string& out) {
     if (!reader.ok()) return false;
     if (type != "text")
       return reader.FailValue(json::DescribeString(type), "a part of type `text`");
-    joined += text;
+    if (!text) return reader.FailHere("missing field `text`");
+    joined += *text;
   }
   if (!reader.ok()) return false;
   json::AppendString(out, joined);
@@ -50,20 +67,42 @@ bool ReadParts(json::Reader& reader, std::string& out) {
 
 bool ReadContent(json::Reader& reader, std::string& out) {
   if (reader.NextIs('[')) return ReadParts(reader, out);
-  if (!reader.NextIs('"') && !reader.NextIs('n')) {
-    return reader.FailNext("a string or an array of parts");
-  }
+  if (!reader.NextIs('"')) return reader.FailNext("a string or an array of parts");
   std::string_view raw;
   if (!reader.ReadRaw(raw)) return false;
   out += raw;
   return true;
 }
 
-bool ReadMessage(json::Reader& reader, std::string& out) {
+// What decides whether a message needs a content.
+struct MessageKeys {
+  std::optional<std::string> role;
+  std::size_t role_at = 0;       // where that stands in the text
+  bool has_content = false;      // null is none
+  std::size_t null_content = 0;  // where that stands in the text; 0: nowhere
+  bool has_calls = false;
+};
+
+// A message of the assistant needs no content. Beside calls null stays, because templates tell it
+// from an empty text; without them it would be printed.
+bool CheckContent(json::Reader& reader, const MessageKeys& keys, std::string& out) {
+  if (!keys.role) return reader.FailHere("missing field `role`");
+  if (keys.has_content || keys.has_calls) return true;
+  if (*keys.role != "assistant") return reader.FailHere("missing field `content`");
+  if (keys.null_content != 0) {
+    out.replace(keys.null_content, 4, "\"\"");
+  } else {
+    out += ",\"content\":\"\"";
+  }
+  return true;
+}
+
+bool ReadMessage(json::Reader& reader, Messages& messages) {
+  std::string& out = messages.json;
   if (!reader.EnterObject("an object with `role` and `content`")) return false;
   out += '{';
   std::string key;
-  bool has_role = false;
+  MessageKeys keys;
   bool first = true;
   while (reader.NextKey(key)) {
     if (!first) out += ',';
@@ -73,18 +112,26 @@ bool ReadMessage(json::Reader& reader, std::string& out) {
     if (!reader.Colon()) return false;
     std::string_view raw;
     if (key == "content") {
-      if (!ReadContent(reader, out)) return false;
-      continue;
+      keys.null_content = reader.NextIs('n') ? out.size() : 0;
+      keys.has_content = keys.null_content == 0;
+      if (keys.has_content) {
+        if (!ReadContent(reader, out)) return false;
+        continue;
+      }
     }
     if (key == "role") {
-      has_role = true;
-      if (!reader.NextIs('"')) return reader.FailNext("a string");
+      if (!reader.ReadString(keys.role.emplace(), "a string")) return false;
+      keys.role_at = out.size() + 1;
+      json::AppendString(out, *keys.role);
+      continue;
     }
     if (!reader.ReadRaw(raw)) return false;
+    const bool calls = key == "tool_calls" || key == "function_call";
+    keys.has_calls |= calls && raw != "null" && raw != "[]";
     out += raw;
   }
-  if (!reader.ok()) return false;
-  if (!has_role) return reader.FailHere("missing field `role`");
+  if (!reader.ok() || !CheckContent(reader, keys, out)) return false;
+  if (*keys.role == kDeveloper) messages.developer_roles.push_back(keys.role_at);
   out += '}';
   return true;
 }
@@ -104,6 +151,16 @@ bool ReadPrompt(json::Reader& reader, Prompts& out) {
 
 }  // namespace
 
+std::string Messages::WithSystemRoles() const {
+  std::string text;
+  std::size_t done = 0;
+  for (const std::size_t at : developer_roles) {
+    text.append(json, done, at - done).append("system");
+    done = at + kDeveloper.size();
+  }
+  return text.append(json, done);
+}
+
 bool ReadValue(json::Reader& reader, Stop& out, std::string_view expected) {
   if (reader.NextIs('"')) return reader.ReadString(out.strings.emplace_back(), expected);
   return json::ReadValue(reader, out.strings, expected);
@@ -111,6 +168,16 @@ bool ReadValue(json::Reader& reader, Stop& out, std::string_view expected) {
 
 bool ReadValue(json::Reader& reader, StreamOptions& out, std::string_view expected) {
   return json::ReadObject<StreamOptions>(reader, kStreamOptions, out, expected);
+}
+
+bool ReadValue(json::Reader& reader, JsonSchemaFormat& out, std::string_view expected) {
+  if (!reader.NextIs('{')) return reader.FailNext(expected);
+  return json::ReadObject<JsonSchemaFormat>(reader, kJsonSchema, out, expected);
+}
+
+bool ReadValue(json::Reader& reader, ResponseFormat& out, std::string_view expected) {
+  if (!reader.NextIs('{')) return reader.FailNext(expected);
+  return json::ReadObject<ResponseFormat>(reader, kResponseFormat, out, expected);
 }
 
 bool ReadValue(json::Reader& reader, LogitBias& out, std::string_view expected) {
@@ -146,7 +213,7 @@ bool ReadValue(json::Reader& reader, Messages& out, std::string_view expected) {
                              " messages");
     }
     if (out.count > 1) out.json += ',';
-    if (!ReadMessage(reader, out.json)) return false;
+    if (!ReadMessage(reader, out)) return false;
   }
   out.json += ']';
   return reader.ok();

@@ -42,7 +42,7 @@ TEST_F(OpenAiTest, ChatAnswerHasEveryRequiredKey) {
       Post("/v1/chat/completions", Chat(R"("model":"demo")"), "X-Request-Id: r1\r\n");
   EXPECT_EQ(response.status, 200);
   const value body = boost::json::parse(response.body);
-  EXPECT_EQ(body.at("id"), "chatcmpl-r1");
+  EXPECT_THAT(Text(body.at("id")), ::testing::StartsWith("chatcmpl-r1-"));
   EXPECT_EQ(body.at("object"), "chat.completion");
   EXPECT_GT(body.at("created").as_int64(), 1'700'000'000);
   EXPECT_EQ(body.at("model"), "demo");
@@ -149,7 +149,7 @@ TEST_F(OpenAiTest, AStreamThatFailsMidwayHasExactlyOneErrorAndNoDone) {
 }
 
 TEST_F(OpenAiTest, AnErrorBeforeTheFirstTokenHasAStatusOfItsOwnEvenForAStream) {
-  FailWith({ErrorKind::kValidation, "TGI's words", "", LengthExceeded{300, 20, 256}});
+  FailWith({ErrorKind::kValidation, "TGI's words", "", LengthExceeded{300, 20, 256, 256, false}});
   const RawResponse response = Post("/v1/chat/completions", Chat(R"("stream":true)"));
   EXPECT_EQ(response.status, 400);
   const value error = boost::json::parse(response.body).at("error");
@@ -265,23 +265,23 @@ TEST_F(OpenAiTest, BadValuesNameFieldValueAndLimit) {
        "max_tokens"},
       {R"("max_completion_tokens":0)", 400, "`max_completion_tokens` must be at least 1. Given: 0",
        "max_completion_tokens"},
-      {R"("n":3)", 400, "`n` must be from 1 to 2. Given: 3", "n"},
-      {R"("n":0)", 400, "`n` must be from 1 to 2. Given: 0", "n"},
+      {R"("n":3)", 400, "`n` must be from 1 to 2 (--max-best-of). Given: 3", "n"},
+      {R"("n":0)", 400, "`n` must be from 1 to 2 (--max-best-of). Given: 0", "n"},
       {R"("stream":"yes")", 400, "`stream` must be a boolean. Given: string \"yes\"", "stream"},
       {R"("stop":5)", 400, "`stop` must be a string or an array of strings. Given: integer `5`",
        "stop"},
       {R"("stop":[1])", 400, "`stop[0]` must be a string. Given: integer `1`", "stop[0]"},
-      {R"("stop":"")", 400, "`stop` must be strings that are not empty. Given: \"\"", "stop"},
+      {R"("stop":"")", 400, "`stop` must not have an empty string", "stop"},
       {R"("presence_penalty":3)", 400, "`presence_penalty` must be from -2.0 to 2.0. Given: 3.0",
        "presence_penalty"},
       {R"("logit_bias":{"x":1})", 400,
        "`logit_bias` must be keyed by token ids. Given: string \"x\"", "logit_bias"},
       {R"("logit_bias":{"1000":1})", 400,
-       "`logit_bias` must be token ids from 0 to 999. Given: 1000", "logit_bias"},
+       "`logit_bias` must have token ids from 0 to 999. Given: 1000", "logit_bias"},
       {R"("logit_bias":{"1":101})", 400,
        "`logit_bias.1` must be a number from -100 to 100. Given: integer `101`", "logit_bias.1"},
       {R"("logit_bias":[])", 400,
-       "`logit_bias` must be an object of token ids and biases. Given: sequence", "logit_bias"},
+       "`logit_bias` must be an object of token ids and biases. Given: an array", "logit_bias"},
       {R"("top_logprobs":2)", 400,
        "`top_logprobs` must be absent unless `logprobs` is true. Given: 2", "top_logprobs"},
       {R"("logprobs":true,"top_logprobs":21)", 400,
@@ -294,6 +294,12 @@ TEST_F(OpenAiTest, BadValuesNameFieldValueAndLimit) {
       {R"("response_format":{"type":"xml"})", 400,
        "`response_format.type` must be text, json_object, json_schema or regex. Given: \"xml\"",
        "response_format"},
+      {R"("stop_token_ids":["a"])", 400,
+       "`stop_token_ids[0]` must be an integer. Given: string \"a\"", "stop_token_ids[0]"},
+      {R"("response_format":{"type":{}})", 400,
+       "`response_format.type` must be a string. Given: an object", "response_format.type"},
+      {R"("chat_template_kwargs":5)", 400, "`chat_template_kwargs` must be an object. Given: 5",
+       "chat_template_kwargs"},
       {R"("response_format":{"type":"json_schema"})", 400,
        "`response_format.json_schema` must be an object with a `schema`", "response_format"},
   };
@@ -312,14 +318,18 @@ TEST_F(OpenAiTest, BadValuesNameFieldValueAndLimit) {
 TEST_F(OpenAiTest, BadBodiesAndMessages) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"{", "the body is not valid JSON: EOF while parsing an object at line 1 column 1"},
-      {"{}", "missing field `messages` at line 1 column 2"},
-      {R"({"messages":[]})", "`messages` must be at least one message. Given: 0"},
+      {"{}", "`messages` is missing"},
+      {R"({"messages":[]})", "`messages` must have at least one message"},
       {R"({"messages":null})", "`messages` must be an array. Given: null"},
       {R"({"messages":"hi"})", "`messages` must be an array. Given: string \"hi\""},
       {R"({"messages":[5]})",
        "`messages[0]` must be an object with `role` and `content`. Given: integer `5`"},
-      {R"({"messages":[{"content":"a"}]})",
-       "messages[0]: missing field `role` at line 1 column 28"},
+      {R"({"messages":[{"content":"a"}]})", "`messages[0].role` is missing"},
+      {R"({"messages":[{"role":"user"}]})", "`messages[0].content` is missing"},
+      {R"({"messages":[{"role":"user","content":null}]})", "`messages[0].content` is missing"},
+      {R"({"messages":[{"content":null,"role":"system"}]})", "`messages[0].content` is missing"},
+      {R"({"messages":[{"role":"user","content":[{"type":"text","txt":"y"}]}]})",
+       "`messages[0].content[0].text` is missing"},
       {R"({"messages":[{"role":"user","content":5}]})",
        "`messages[0].content` must be a string or an array of parts. Given: integer `5`"},
       {R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
@@ -416,17 +426,19 @@ TEST_F(OpenAiTest, BadPromptsAreNamed) {
       {R"({"prompt":5})",
        "`prompt` must be a string, an array of strings or of token ids. Given: integer `5`"},
       {R"({"prompt":""})", "`prompt` must be a string that is not empty. Given: \"\""},
-      {R"({"prompt":[]})", "`prompt` must be from 1 to 4 prompts. Given: 0"},
-      {R"({"prompt":[[]]})", "`prompt` must be at least one token. Given: []"},
+      {R"({"prompt":[]})",
+       "`prompt` must have from 1 to 4 prompts (--max-client-batch-size). Given: 0"},
+      {R"({"prompt":[[]]})", "`prompt` must have at least one token"},
       {R"({"prompt":["a",1]})",
        "`prompt[1]` must be a string or an array of token ids. Given: integer `1`"},
       {R"({"prompt":[1,"a"]})", "`prompt[1]` must be a token id. Given: string \"a\""},
-      {R"({"prompt":[1000]})", "`prompt` must be token ids from 0 to 999. Given: 1000"},
-      {R"({"prompt":["a","b","c","d","e"]})", "`prompt` must be from 1 to 4 prompts. Given: 5"},
+      {R"({"prompt":[1000]})", "`prompt` must have token ids from 0 to 999. Given: 1000"},
+      {R"({"prompt":["a","b","c","d","e"]})",
+       "`prompt` must have from 1 to 4 prompts (--max-client-batch-size). Given: 5"},
       {R"({"prompt":"a","echo":true})", "`echo` is not supported"},
       {R"({"prompt":"a","suffix":"b"})", "`suffix` is not supported"},
       {R"({"prompt":"a","best_of":2})", "`best_of` must equal `n`"},
-      {R"({})", "missing field `prompt` at line 1 column 2"},
+      {R"({})", "`prompt` is missing"},
   };
   for (const auto& [body, message] : cases) {
     const RawResponse response = Post("/v1/completions", body);
@@ -461,34 +473,10 @@ TEST_F(OpenAiTest, ModelsByNameAndByList) {
   EXPECT_EQ(list.at("data").at(0).at("max_model_len"), 256);
   EXPECT_EQ(Get("/v1/models/demo").status, 200);
   EXPECT_EQ(Get("/v1/models/org/demo").status, 200);
+  EXPECT_EQ(Get("/v1/models/org%2Fdemo").status, 200);  // as the SDKs write it
   const RawResponse unknown = Get("/v1/models/other");
   EXPECT_EQ(unknown.status, 404);
   EXPECT_THAT(unknown.body, HasSubstr("\"code\":\"model_not_found\""));
-}
-
-// OpenAI's code tells the causes of a 503 apart.
-TEST_F(OpenAiTest, ACodeNamesMissingShardsAndABeginningDrain) {
-  FailWith({ErrorKind::kUnavailable, "shard 0 was lost", "", {}});
-  for (const auto& [path, body] :
-       {std::pair("/v1/completions", R"({"prompt":"a"})"),
-        std::pair("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}]})")}) {
-    const RawResponse response = Post(path, body);
-    EXPECT_EQ(response.status, 503) << path;
-    EXPECT_THAT(response.body, HasSubstr(R"("message":"shard 0 was lost")")) << path;
-    EXPECT_THAT(response.body, HasSubstr(R"("code":"no_ready_shards")")) << path;
-  }
-  FailWith({ErrorKind::kDraining, "the server is shutting down", "", {}});
-  EXPECT_THAT(Post("/v1/completions", R"({"prompt":"a"})").body,
-              HasSubstr(R"("code":"server_draining")"));
-}
-
-TEST_F(OpenAiTest, AFullBodyStoreIsNotReportedAsMissingShards) {
-  http_.body_memory = 10;
-  const RawResponse response = Post("/v1/completions", R"({"prompt":"a"})");
-  EXPECT_EQ(response.status, 503);
-  EXPECT_EQ(response.headers.at("retry-after"), "1");
-  EXPECT_THAT(response.body, HasSubstr("the server holds too many bodies"));
-  EXPECT_THAT(response.body, HasSubstr(R"("code":"server_overloaded")"));
 }
 
 }  // namespace

@@ -157,5 +157,18 @@ TEST_F(TgiOpenAiTest, OnlyTheAllowedOriginGetsCorsHeaders) {
       0u);
 }
 
+// Else a page with OpenAI's client would need the operator to list its every header.
+TEST_F(TgiOpenAiTest, HeadersThatTheOperatorAddsAllowThoseOfSdksToo) {
+  api_.cors_headers = {"X-Own"};
+  Start();
+  const auto response = testing::RawClient::Fetch(
+      port_,
+      "OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: x\r\nOrigin: http://page\r\n"
+      "Access-Control-Request-Method: POST\r\n"
+      "Access-Control-Request-Headers: authorization,x-stainless-os,x-own,x-other\r\n\r\n");
+  EXPECT_EQ(response.headers.at("access-control-allow-headers"),
+            "authorization,x-api-key,content-type,x-request-id,x-own,x-stainless-os");
+}
+
 }  // namespace
 }  // namespace penstock::router

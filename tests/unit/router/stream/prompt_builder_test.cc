@@ -181,6 +181,9 @@ TEST(PromptBuilder, RefusesHugeTextWithoutTokenizingIt) {
   GenerationRequest request = Text(std::string(std::size_t{16} << 20, 'x'));
   const GenerationError error = Refused(Builder(), request);
   EXPECT_EQ(error.message, "`inputs` must have less than 20 tokens. Given: at least 32768");
+  ASSERT_TRUE(error.length);
+  EXPECT_TRUE(error.length->at_least);
+  EXPECT_EQ(error.length->context, 30u);
   EXPECT_EQ(error.length->prompt_tokens, 32768u);
   request.prompt = std::string(20'000, 'x');
   request.truncate = 5;
