@@ -39,6 +39,7 @@ class Parser {
   void ApplyConfigEntry(const ConfigEntry& entry);
   void ApplyProfileEnvironment();
   void ApplyProfileVariable(const EnvironmentRow& row, const std::string& text);
+  std::string VariableOf(const OptionSpec& spec);
   void ApplyEnvironment();
   void CheckVariables();
   void ApplyCommandLine();
@@ -261,7 +262,17 @@ void Parser::ApplyConfig(const absl::StatusOr<std::vector<ConfigEntry>>& entries
     errors_.push_back(std::string(entries.status().message()));
     return;
   }
-  for (const ConfigEntry& entry : *entries) ApplyConfigEntry(entry);
+  std::map<const OptionSpec*, std::string> keys;
+  for (const ConfigEntry& entry : *entries) {
+    const OptionSpec* spec = Find(program_, entry.key);
+    const auto [before, is_first] = keys.try_emplace(spec, entry.key);
+    if (spec != nullptr && !is_first && before->second != entry.key) {
+      errors_.push_back(absl::StrCat(entry.where, ": ", entry.key, ": is ", before->second,
+                                     " by another name; give one of them"));
+      continue;
+    }
+    ApplyConfigEntry(entry);
+  }
 }
 
 void Parser::ApplyConfigEntry(const ConfigEntry& entry) {
@@ -325,13 +336,28 @@ void Parser::ApplyProfileVariable(const EnvironmentRow& row, const std::string& 
   Apply({spec, *meant, written, name}, Source::kEnvironment);
 }
 
+// The variable that sets the option; empty if none does. Two names of one option are an error.
+std::string Parser::VariableOf(const OptionSpec& spec) {
+  std::string found;
+  for (const std::string& name : EnvironmentNames(spec)) {
+    const char* text = sources_.environment(name);
+    if (text == nullptr || *text == '\0') continue;
+    if (found.empty()) {
+      found = name;
+    } else {
+      errors_.push_back(absl::StrCat(name, ": is ", found, " by another name; set one of them"));
+    }
+  }
+  return found;
+}
+
 void Parser::ApplyEnvironment() {
   if (!sources_.environment) return;
   for (const OptionSpec* spec : program_.options) {
     if (spec->group == "Program" && spec->name != "config") continue;
-    const std::string name = EnvironmentName(*spec);
+    const std::string name = VariableOf(*spec);
+    if (name.empty()) continue;
     const char* text = sources_.environment(name);
-    if (text == nullptr || *text == '\0') continue;
     if (spec->type == Type::kInt && IsKubernetesServiceLink(text)) {
       values_.AddWarning(
           absl::StrCat(name, "=", text, ": ignored, it is a Kubernetes service link"));
@@ -348,7 +374,9 @@ void Parser::CheckVariables() {
     if (!name.starts_with(kVariablePrefix) || IsOtherVariable(name)) continue;
     const char* text = sources_.environment(name);
     if (text == nullptr || *text == '\0') continue;
-    const auto reads = [&](const OptionSpec& spec) { return EnvironmentName(spec) == name; };
+    const auto reads = [&](const OptionSpec& spec) {
+      return std::ranges::count(EnvironmentNames(spec), name) > 0;
+    };
     if (std::ranges::any_of(Table(), reads)) continue;
     if (std::ranges::any_of(program_.options, [&](const auto* spec) { return reads(*spec); })) {
       continue;

@@ -196,6 +196,16 @@ std::string EnvironmentName(const OptionSpec& spec) {
   return std::string(kVariablePrefix) + absl::AsciiStrToUpper(YamlKey(spec));
 }
 
+std::vector<std::string> EnvironmentNames(const OptionSpec& spec) {
+  std::vector<std::string> names = {EnvironmentName(spec)};
+  OptionSpec other = spec;
+  for (const std::string_view alias : Pieces(spec.aliases)) {
+    other.name = alias;
+    names.push_back(EnvironmentName(other));
+  }
+  return names;
+}
+
 std::string YamlKey(const OptionSpec& spec) {
   std::string key(spec.name);
   std::replace(key.begin(), key.end(), '-', '_');

@@ -41,7 +41,9 @@ const OptionSpec* FindShort(const ProgramOptions& program, char short_name);
 
 inline constexpr std::string_view kVariablePrefix = "PENSTOCK_";
 std::string EnvironmentName(const OptionSpec& spec);  // PENSTOCK_MAX_STEP_TOKENS
-std::string YamlKey(const OptionSpec& spec);          // max_step_tokens
+// That of the option's name and those of its other names.
+std::vector<std::string> EnvironmentNames(const OptionSpec& spec);
+std::string YamlKey(const OptionSpec& spec);  // max_step_tokens
 
 // Describes the accepted values: "an integer from 0 to 65535", "chunked or whole".
 std::string DescribeAccepted(const OptionSpec& spec);

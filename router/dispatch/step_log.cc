@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "common/bad_option.h"
+#include "common/log.h"
 
 namespace penstock::router {
 namespace {
@@ -18,6 +19,7 @@ std::int64_t Microseconds(Duration duration) {
 
 absl::Status StepLog::Open(const std::string& path) {
   if (path.empty()) return absl::OkStatus();
+  path_ = path;
   file_.open(path, std::ios::trunc);
   if (file_) return absl::OkStatus();
   return BadOption("step-log", path, std::string("a writable file: ") + std::strerror(errno));
@@ -40,7 +42,9 @@ void StepLog::Write(const scheduler::StepInfo& info, std::optional<Duration> tak
         << ",\"predicted_us\":" << Microseconds(info.predicted);
   if (taken.has_value()) file_ << ",\"taken_us\":" << Microseconds(*taken);
   file_ << "}\n";
-  file_.flush();
+  if (file_.flush()) return;
+  log::Warn("--step-log " + path_ + ": cannot be written; the log of steps ends");
+  file_.close();
 }
 
 }  // namespace penstock::router

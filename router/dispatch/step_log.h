@@ -21,6 +21,7 @@ class StepLog {
   void Write(const scheduler::StepInfo& info, std::optional<Duration> taken);
 
  private:
+  std::string path_;
   std::ofstream file_;
 };
 

@@ -205,6 +205,23 @@ TEST(ParseTest, OptionsAreCheckedAgainstEachOther) {
   EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({"--max-step-tokens=64"}))), IsEmpty());
 }
 
+TEST(ParseTest, VariablesMayHaveTheOtherNameOfAnOption) {
+  absl::StatusOr<Values> values = ParseLauncher(Launch({}), {{"PENSTOCK_MAX_MODEL_LEN", "100"}});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->FindInt("max-total-tokens"), 100);
+  EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({}), {{"PENSTOCK_MAX_MODEL_LEN", "100"},
+                                                  {"PENSTOCK_MAX_TOTAL_TOKENS", "100"}})),
+              ElementsAre("PENSTOCK_MAX_MODEL_LEN: is PENSTOCK_MAX_TOTAL_TOKENS by another name; "
+                          "set one of them"));
+}
+
+TEST(ParseTest, AFileGivesAnOptionOneName) {
+  EXPECT_THAT(ErrorsOf(ParseLauncher(
+                  Launch({}), {},
+                  {{"host", {"a"}, "server.yaml:1"}, {"hostname", {"b"}, "server.yaml:2"}})),
+              ElementsAre("server.yaml:2: hostname: is host by another name; give one of them"));
+}
+
 TEST(ParseTest, OriginsHaveASchemeAndNoPath) {
   for (const char* origin : {"http://a/", "https://a/b", "a.example", "//a", "http://"}) {
     EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({std::string("--cors-allow-origin=") + origin}))),

@@ -1,6 +1,7 @@
 // The scheduler thread and its shard clients over real Unix sockets and simulated shards: the path
 // of a plan and its result without HTTP and text.
 #include "router/dispatch/core_loop.h"
+#include "router/dispatch/step_log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -362,6 +363,18 @@ TEST_F(CoreLoopTest, AnUnwritableLogIsAnErrorThatNamesOptionAndFile) {
   const std::string message = Message(loop.Start());
   EXPECT_THAT(message, HasSubstr("step-log"));
   EXPECT_THAT(message, HasSubstr("missing/steps.jsonl"));
+}
+
+TEST(StepLog, AFullDiskEndsItWithOneWarning) {
+  StepLog log;
+  ASSERT_EQ(Message(log.Open("/dev/full")), "");
+  ::testing::internal::CaptureStderr();
+  log.Write({}, std::nullopt);
+  log.Write({}, std::nullopt);
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  const std::string warning = "--step-log /dev/full: cannot be written";
+  EXPECT_THAT(said, HasSubstr(warning));
+  EXPECT_EQ(said.find(warning), said.rfind(warning));
 }
 
 TEST_F(CoreLoopTest, ArrivalsBeyondTheMailboxAreRefused) {
