@@ -1,7 +1,6 @@
 // The scheduler thread and its shard clients over real Unix sockets and simulated shards: the path
 // of a plan and its result without HTTP and text.
 #include "router/dispatch/core_loop.h"
-#include "router/dispatch/step_log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,6 +15,7 @@
 #include <sstream>
 
 #include "common/status.h"
+#include "router/dispatch/step_log.h"
 #include "router/metrics/metrics.h"
 #include "shard/service/shard_server.h"
 #include "sim/replay.h"
