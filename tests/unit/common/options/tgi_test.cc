@@ -293,7 +293,7 @@ TEST(TgiProfileTest, AFlagGivenTwiceIsRefusedInTgisWords) {
             "the argument '--max-best-of <MAX_BEST_OF>' cannot be used multiple times");
   EXPECT_EQ(said({"--json-output", "--json-output"}),
             "the argument '--json-output' cannot be used multiple times");
-  EXPECT_EQ(said({"--cors-allow-origin", "a", "--cors-allow-origin", "b"}), "");
+  EXPECT_EQ(said({"--cors-allow-origin", "http://a", "--cors-allow-origin", "http://b"}), "");
   // Under the name penstock-launcher the last one counts.
   auto values = ParseAs(ProgramFor(kLauncher), {"--model-id=/m", "--port=1", "--port=2"});
   ASSERT_TRUE(values.ok()) << values.status();

@@ -81,7 +81,8 @@ TEST(JsonReader, RecordsUnknownKeys) {
   Outer out;
   ASSERT_TRUE(ReadObject<Outer>(reader, kOuter, out, "struct Outer"));
   EXPECT_EQ(reader.unknown_keys().count, 3U);
-  EXPECT_EQ(reader.unknown_keys().names, (std::vector<std::string>{"x", "y", "z"}));
+  EXPECT_EQ(reader.unknown_keys().names,
+            (std::vector<std::string>{"x", "parameters.y", "parameters.z"}));
 }
 
 // Texts and places as serde_json gives them, most of them recorded from TGI's router.
