@@ -1,34 +1,37 @@
 // A format is how a family of models writes reasoning and calls of tools. Each is a table in
-// formats/NAME.cc and a line in formats/formats.h.
+// formats/NAME.cc and a line of Formats().
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "router/answer/bodies/body.h"
+#include "router/answer/cursor.h"
 #include "router/answer/tool_set.h"
 
 namespace penstock::router::answer {
 
-class Body;
-class Cursor;
+using Texts = std::span<const std::string_view>;
 
 // A call whose header was read.
 struct Header {
   const Tool* tool = nullptr;
-  // Reads the arguments, which follow the header. Null if the header holds them.
-  std::unique_ptr<Body> body;
-  std::string arguments;  // what the header holds of them
+  std::unique_ptr<Body> body;  // reads the arguments, which are next; null: the header held them
+  std::string arguments;       // what the header held of them
 };
 
-// Markers around reasoning. Empty `open`: the format has none.
+// Reads the header of a call.
+using HeaderReader = bool (*)(Cursor& cursor, const ToolSet& tools, Header& header);
+
 struct ReasoningMarkers {
   std::string_view open;
   std::string_view close;
+  bool anywhere = false;  // false: at the beginning of an answer only; later it is text
 };
 
 // How the ids of calls look, since some templates check them when a call is sent back.
@@ -40,30 +43,22 @@ enum class CallIds : std::uint8_t {
 
 struct Format {
   std::string_view name;
-  std::string_view models;  // for help: "Qwen 2.5 and 3, Hermes, …"
+  std::string_view models;  // for help: "Qwen 2.5 and 3, Hermes"
 
-  // The template of the format holds all strings of one of these.
-  std::span<const std::span<const std::string_view>> evidence;
+  // A template writes this format if it holds all strings of one of these.
+  std::span<const Texts> evidence;
 
   std::span<const ReasoningMarkers> reasoning;
 
-  // A call may begin with one of these in the text, or at the beginning of a line if the opener is
-  // in line_openers.
-  std::span<const std::string_view> openers;
-  std::span<const std::string_view> line_openers;
-  // Reads a header that begins with an opener, or with the next call of the same section.
-  bool (*header)(Cursor& cursor, const ToolSet& tools, Header& header) = nullptr;
-  // The same for a call after another one; null: `header`.
-  bool (*next_header)(Cursor& cursor, const ToolSet& tools, Header& header) = nullptr;
-  // Reads what follows the arguments of a call and belongs to it. Null: nothing.
-  bool (*tail)(Cursor& cursor) = nullptr;
-  // Markers that may stand between and after calls.
-  std::span<const std::string_view> closers;
-  // Markers that are dropped from the text, such as headers of a channel that the user sees.
-  std::span<const std::string_view> dropped;
-
-  // Special tokens that the text must keep.
-  std::span<const std::string_view> special;
+  Texts openers;       // a call may begin with one of these, anywhere in the text
+  Texts line_openers;  // the same at the beginning of a line; "" is any
+  HeaderReader header = nullptr;
+  HeaderReader next_header = nullptr;        // of a call right after another one, without an opener
+  bool (*tail)(Cursor& cursor) = nullptr;    // reads what belongs to a call after its arguments
+  Texts closers;                             // may stand between and after calls
+  Texts dropped;                             // markers of the text that mean nothing to the user
+  Texts special;                             // further markers that may be special tokens
+  bool calls_end_reasoning = false;          // a call in reasoning ends it
 
   CallIds call_ids = CallIds::kLong;
 };
@@ -71,14 +66,17 @@ struct Format {
 // In the order in which templates are compared.
 std::span<const Format* const> Formats();
 
-// Null if there is none of this name. "none" is a format: all is text.
+// Null if there is none of this name. The format "none" takes all as text.
 const Format* FindFormat(std::string_view name);
 const Format& NoFormat();
 
 // The format that a chat template writes; NoFormat() if it shows none.
 const Format& DetectFormat(std::string_view chat_template);
 
-// The id of a call. `answer` is unique, the request's id for example. `number` counts all calls of
+// All markers of a format. The generated text must keep special tokens that are in one of them.
+std::vector<std::string> MarkersOf(const Format& format);
+
+// The id of a call. `answer` is unique, the request's id for example. `number` counts the calls of
 // the conversation.
 std::string MakeCallId(const Format& format, std::string_view answer, std::string_view tool,
                        std::size_t number);

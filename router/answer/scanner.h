@@ -12,22 +12,22 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "router/answer/bodies/body.h"
 #include "router/answer/events.h"
 #include "router/answer/format.h"
+#include "router/answer/marker_table.h"
 #include "router/answer/tool_set.h"
 
 namespace penstock::router::answer {
 
-class Body;
-
 struct ScanOptions {
-  std::shared_ptr<const ToolSet> tools = {};  // null: no text is a call
-  bool split_reasoning = true;                // false: reasoning is text, without its markers
+  std::shared_ptr<const ToolSet> tools = {};  // null or empty: no text is a call
   std::string_view prompt_end = {};           // tells whether the prompt opened the reasoning
 };
 
@@ -35,45 +35,50 @@ struct ScanOptions {
 class Scanner {
  public:
   Scanner(const Format& format, const ScanOptions& options);
-  ~Scanner();
-  Scanner(Scanner&&) noexcept;
-  Scanner& operator=(Scanner&&) noexcept;
 
-  // `piece` is UTF-8, whole characters.
+  // A piece of the text, of any size.
   void Feed(std::string_view piece, std::vector<Event>& events);
   // No piece may follow.
   void Finish(std::vector<Event>& events);
 
+  // What has been fed ends inside of reasoning.
   bool in_reasoning() const { return state_ == State::kReasoning; }
-  std::size_t calls() const { return calls_; }
 
  private:
-  enum class State : std::uint8_t { kText, kReasoning, kArguments, kAfterArguments, kBetween };
+  enum class State : std::uint8_t { kText, kReasoning, kArguments, kTail, kBetweenCalls };
+  enum class Found : std::uint8_t { kCall, kNone, kUndecided };
 
-  // Each handles the beginning of pending_ and returns whether it got further.
-  bool Step();
-  bool StepText();
-  bool StepReasoning();
-  bool StepArguments();
-  bool StepAfterArguments();
-  bool StepBetween();
-  bool OpenAt(std::size_t position);
-  bool TryCall(std::size_t blanks);
-  void BeginCall(const Header& header);
-  void Emit(std::string_view text);
-  void EmitUpTo(std::size_t end);
-  void TakeBlanks();
+  // Each handles what it can of pending_ and returns whether the rest can be handled further.
+  bool Step(std::vector<Event>& events);
+  bool StepText(std::vector<Event>& events);
+  bool StepArguments(std::vector<Event>& events);
+  bool StepTail();
+  bool StepBetweenCalls(std::vector<Event>& events);
+
+  bool TakeMarker(const MarkerTable::Match& match);
+  // Reads the header of a call at `position` of pending_.
+  Found ReadHeader(std::size_t position, bool next, Header& header, std::size_t& size) const;
+  void BeginCall(Header header, std::vector<Event>& events);
+  void EndCall(std::vector<Event>& events);
+  void EmitArguments(std::string json, std::vector<Event>& events) const;
+  // Emits the first bytes of pending_ as text or reasoning, without the blanks at their end, which
+  // wait.
+  void Emit(std::size_t size, std::vector<Event>& events);
+  void Drop(std::size_t size);
+  bool AtLineBegin(std::size_t position) const;
 
   const Format* format_;
   std::shared_ptr<const ToolSet> tools_;
-  bool split_reasoning_;
+  MarkerTable text_markers_;
+  MarkerTable reasoning_markers_;
   State state_ = State::kText;
-  bool final_ = false;
-  bool at_begin_ = true;  // no text has been emitted yet
-  std::string pending_;   // not handled yet
+  bool finished_ = false;
+  bool begun_ = false;        // text or reasoning was emitted, or a call began
+  bool skip_blanks_ = false;  // those after a marker
+  char last_ = '\n';          // the character before pending_
+  std::string pending_;       // not handled yet
   std::unique_ptr<Body> body_;
-  std::size_t calls_ = 0;
-  std::vector<Event>* events_ = nullptr;
+  std::size_t calls_ = 0;  // begun ones
 };
 
 }  // namespace penstock::router::answer

@@ -36,8 +36,6 @@ class ToolSet {
   bool empty() const { return tools_.empty(); }
   // Null if there is no such tool.
   const Tool* Find(std::string_view name) const;
-  // Whether some tool's name begins with this.
-  bool Begins(std::string_view prefix) const;
 
  private:
   std::vector<Tool> tools_;
