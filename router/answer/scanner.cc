@@ -54,7 +54,7 @@ void AppendDelta(std::vector<Event>& events, std::string_view text) {
   if (last != nullptr) {
     last->text += text;
   } else {
-    events.push_back(Delta{std::string(text)});
+    events.emplace_back(std::in_place_type<Delta>, std::string(text));
   }
 }
 
@@ -173,7 +173,7 @@ Scanner::Found Scanner::ReadHeader(std::size_t position, bool next, Header& head
 void Scanner::BeginCall(Header header, std::vector<Event>& events) {
   begun_ = true;
   body_ = std::move(header.body);
-  events.push_back(CallBegin{calls_++, header.tool->name});
+  events.emplace_back(std::in_place_type<CallBegin>, calls_++, header.tool->name);
   EmitArguments(std::move(header.arguments), events);
   state_ = State::kArguments;
   if (body_ == nullptr) EndCall(events);
@@ -185,12 +185,12 @@ void Scanner::EmitArguments(std::string json, std::vector<Event>& events) const 
   if (last != nullptr) {
     last->json += json;
   } else {
-    events.push_back(ArgumentsDelta{calls_ - 1, std::move(json)});
+    events.emplace_back(std::in_place_type<ArgumentsDelta>, calls_ - 1, std::move(json));
   }
 }
 
 void Scanner::EndCall(std::vector<Event>& events) {
-  events.push_back(CallEnd{calls_ - 1});
+  events.emplace_back(std::in_place_type<CallEnd>, calls_ - 1);
   body_.reset();
   state_ = format_->tail == nullptr ? State::kBetweenCalls : State::kTail;
 }
