@@ -71,6 +71,8 @@ struct GenerationRequest {
   // True: the stop string stays in the text, and tokens are delivered at once (TGI). False: text
   // waits until it cannot be part of a stop string (OpenAI).
   bool include_stop_text = false;
+  // Special tokens that are in one of these texts stay in the visible text.
+  std::vector<std::string> kept_markers;
   // True: alternatives and prompt tokens are decoded one by one (TGI). False: as they continue the
   // text before them.
   bool decode_alone = false;
@@ -100,6 +102,7 @@ struct GenerationStart {
   std::uint32_t prompt_characters = 0;
   std::uint64_t seed = 0;
   std::vector<TokenInfo> prompt;  // filled when prompt logprobs were asked for
+  std::string prompt_end;         // the last characters of a chat's prompt
 };
 
 struct GenerationToken {

@@ -61,6 +61,7 @@ struct Format {
   bool calls_end_reasoning = false;          // a call in reasoning ends it
 
   CallIds call_ids = CallIds::kLong;
+  bool text_arguments = false;  // its templates want arguments as text, not as objects
 };
 
 // In the order in which templates are compared.

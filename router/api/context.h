@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "router/answer/format.h"
 #include "router/api/dialect_set.h"
 #include "router/api/keys.h"
 #include "router/api/permits.h"
@@ -35,6 +36,7 @@ struct ApiOptions {
   std::vector<std::string> cors_origins;  // empty: no CORS headers; "*": all
   std::vector<std::string> cors_headers;  // request headers allowed beside CorsRules
   std::shared_ptr<SpanSink> spans;        // null: nothing is traced
+  const answer::Format* answer_format = &answer::NoFormat();  // of tool calls and reasoning
   // Why no shard accepts a connection, with the text of TGI's router; nothing if one does. Called
   // from any thread. Null: TGI's routes say why the engine refused instead.
   std::function<std::optional<std::string>()> connect_error;

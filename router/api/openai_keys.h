@@ -12,12 +12,10 @@ namespace penstock::router {
 template <class T>
 constexpr auto kOpenAiChatKeysWithoutEffect = std::array{
     json::WithoutEffect<T>("metadata"),
-    json::WithoutEffect<T>("parallel_tool_calls"),
     json::WithoutEffect<T>("prediction"),
     json::WithoutEffect<T>("prompt_cache_key"),
     json::WithoutEffect<T>("prompt_cache_options"),
     json::WithoutEffect<T>("prompt_cache_retention"),
-    json::WithoutEffect<T>("reasoning_effort"),
     json::WithoutEffect<T>("safety_identifier"),
     json::WithoutEffect<T>("service_tier"),
     json::WithoutEffect<T>("store"),

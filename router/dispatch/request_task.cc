@@ -187,6 +187,7 @@ void RequestTask::Send() {
 void RequestTask::Post(Prompt prompt) {
   prompt_tokens_ = static_cast<std::uint32_t>(prompt.ids.size());
   prompt_characters_ = prompt.characters;
+  prompt_end_ = std::move(prompt.end);
   services_.records.SetPromptTokens(id_, prompt_tokens_);
   if (wants_prompt_logprobs()) prompt_ = prompt.ids;
   if (request_.sampling.do_sample && !request_.seed) {
@@ -255,6 +256,7 @@ void RequestTask::AddStart(std::vector<TokenInfo> prompt) {
   start.prompt_characters = prompt_characters_;
   start.seed = request_.seed.value_or(0);
   start.prompt = std::move(prompt);
+  start.prompt_end = std::move(prompt_end_);
   events_.emplace_back(std::move(start));
 }
 

@@ -15,6 +15,7 @@
 #include "common/options/tls_files.h"
 #include "common/status.h"
 #include "common/version.h"
+#include "router/answer/format.h"
 #include "router/api/http_service.h"
 #include "router/api/keys.h"
 #include "router/dispatch/generation_service.h"
@@ -54,6 +55,15 @@ absl::StatusOr<std::shared_ptr<const TlsContext>> MakeHttpTls(const options::Val
   return context;
 }
 
+// The format that --tool-format names, or that the chat template writes.
+const answer::Format& FormatOf(const options::Values& values, const ChatSource& source) {
+  const std::string& name = values.GetString("tool-format");
+  if (const answer::Format* named = answer::FindFormat(name)) return *named;
+  const answer::Format& found = answer::DetectFormat(source.with_tools.value_or(source.plain));
+  log::Info("tool calls and reasoning: --tool-format auto found " + std::string(found.name));
+  return found;
+}
+
 class App {
  public:
   App(const options::Values& values, const Notifier& notifier)
@@ -89,6 +99,7 @@ class App {
   std::shared_ptr<TlsKeeper> tls_;  // null: plain HTTP
   bool template_has_tools_ = false;
   bool template_has_developer_ = false;
+  const answer::Format* answer_format_ = &answer::NoFormat();
   ProcessEvents events_;
   Metrics metrics_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;
@@ -154,6 +165,7 @@ std::optional<Failure> App::LoadText() {
   if (absl::IsInvalidArgument(source.status())) return Failure{kExitUsage, source.status()};
   auto status = source.status();
   if (source.ok()) {
+    answer_format_ = &FormatOf(values_, *source);
     template_has_tools_ = source->plain.find("tools") != std::string::npos;
     template_has_developer_ = source->plain.find("developer") != std::string::npos;
     auto chat = text::ChatTemplate::With(*tokenizer_, source->plain, source->with_tools);
@@ -230,6 +242,7 @@ std::optional<Failure> App::StartHttp() {
   ApiOptions api = ApiSettings(values_);
   api.spans = traces_;
   api.keys = keys_;
+  api.answer_format = answer_format_;
   const DialectOptions dialects = DialectSettings(values_);
   if (dialects.tgi_only) {
     api.connect_error = [address = first_shard_] { return ConnectError(address); };

@@ -30,6 +30,14 @@ std::uint32_t Characters(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
+// Whole characters at the end of a text. Enough for any marker that opens the answer.
+std::string EndOf(std::string_view text) {
+  constexpr std::size_t kBytes = 64;
+  std::size_t begin = text.size() - std::min(text.size(), kBytes);
+  while (begin < text.size() && (text[begin] & 0xc0) == 0x80) ++begin;
+  return std::string(text.substr(begin));
+}
+
 bool IsEmpty(const GenerationRequest& request) {
   const auto* text = std::get_if<std::string>(&request.prompt);
   if (text != nullptr) return text->empty() && request.cached_prompt.empty();
@@ -130,7 +138,10 @@ PromptBuilder::Outcome PromptBuilder::FromChat(const ChatInput& chat,
                                                const GenerationRequest& request) const {
   RenderedChat rendered = Render(chat);
   if (auto* error = std::get_if<GenerationError>(&rendered)) return std::move(*error);
-  return FromText(std::get<std::string>(rendered), request);
+  const auto& text = std::get<std::string>(rendered);
+  Outcome outcome = FromText(text, request);
+  if (auto* prompt = std::get_if<Prompt>(&outcome)) prompt->end = EndOf(text);
+  return outcome;
 }
 
 GenerationError PromptBuilder::TooLong(std::uint32_t tokens, std::string_view given) const {

@@ -29,6 +29,7 @@ struct Prompt {
   std::uint32_t characters = 0;
   std::uint32_t max_new_tokens = 0;  // 1 … max_total_tokens - ids.size()
   std::uint32_t pinned_tokens = 0;   // leading ids of the cached prompt
+  std::string end;                   // the last characters of a chat
 };
 
 // Immutable and thread-safe. Building takes time in proportion to the prompt, so call it on a text

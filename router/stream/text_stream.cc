@@ -21,6 +21,7 @@ TextStreamOptions StreamOptionsOf(const GenerationRequest& request,
                             .include_stop_text = request.include_stop_text,
                             .logprobs = request.logprobs.kind != LogprobRequest::Kind::kNone,
                             .decode_alone = request.decode_alone,
+                            .kept_markers = request.kept_markers,
                             .end_ids = request.stop_token_ids};
   if (!request.ignore_eos) {
     options.end_ids.insert(options.end_ids.end(), eos_ids.begin(), eos_ids.end());
@@ -36,8 +37,9 @@ absl::StatusOr<TextStream> TextStream::Create(std::shared_ptr<const text::Tokeni
   PENSTOCK_ASSIGN_OR_RETURN(auto own, text::IncrementalDecoder::Create(*tokenizer, false, context));
   // TGI decodes with the last prompt token as the only context.
   const std::size_t seen = options.include_stop_text ? std::min<std::size_t>(size, 1) : size;
-  PENSTOCK_ASSIGN_OR_RETURN(auto visible,
-                            text::IncrementalDecoder::Create(*tokenizer, true, context.last(seen)));
+  const bool skip_special = options.kept_markers.empty();
+  PENSTOCK_ASSIGN_OR_RETURN(auto visible, text::IncrementalDecoder::Create(
+                                              *tokenizer, skip_special, context.last(seen)));
   return TextStream(std::move(tokenizer), std::move(options), std::move(own), std::move(visible));
 }
 
@@ -75,7 +77,7 @@ absl::Status TextStream::Next(const SampledToken& token, GenerationToken& event)
   event.token.special = tokenizer_->IsSpecial(token.token);
   if (options_.logprobs) event.token.logprob = token.logprob;
   std::string_view visible_text;
-  if (!EndsGeneration(token.token)) {
+  if (IsVisible(token.token, own_text)) {
     PENSTOCK_ASSIGN_OR_RETURN(visible_text, visible_.Push(token.token));
   }
   Release(own_text, visible_text, event.delta);
@@ -116,6 +118,16 @@ void TextStream::Release(std::string_view own_text, std::string_view visible_tex
 
 bool TextStream::EndsGeneration(TokenId id) const {
   return std::find(options_.end_ids.begin(), options_.end_ids.end(), id) != options_.end_ids.end();
+}
+
+// The decoder skips special tokens itself if none is kept.
+bool TextStream::IsVisible(TokenId id, std::string_view own_text) const {
+  if (EndsGeneration(id)) return false;
+  if (options_.kept_markers.empty() || !tokenizer_->IsSpecial(id)) return true;
+  return !own_text.empty() &&
+         std::ranges::any_of(options_.kept_markers, [own_text](const std::string& marker) {
+           return marker.find(own_text) != marker.npos;
+         });
 }
 
 absl::StatusOr<GenerationEnd> TextStream::Finish(FinishReason reason,

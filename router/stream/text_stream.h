@@ -1,8 +1,8 @@
 // Turns the generated tokens of one request into text events.
 //
 // There are two texts. A token's own text (TokenInfo::text) spells special tokens out. The visible
-// text (GenerationToken::delta, GenerationEnd::text) leaves out special tokens and the token that
-// ended the output. Deltas and tail joined are the visible text. No event splits a UTF-8 character.
+// text (GenerationToken::delta, GenerationEnd::text) leaves out the token that ended the output and
+// special tokens, save those of kept markers. Deltas and tail joined are the visible text. No event splits a UTF-8 character.
 //
 // GenerationRequest::include_stop_text decides how stop strings are found:
 // * false: They are searched in the visible text, which ends before them. Text that may be the
@@ -33,6 +33,7 @@ struct TextStreamOptions {
   bool include_stop_text = false;
   bool logprobs = false;      // fill TokenInfo::logprob
   bool decode_alone = false;  // alternatives, see GenerationRequest
+  std::vector<std::string> kept_markers;  // see GenerationRequest
   // Tokens that end the output and have no visible text: EOS unless ignored, and stop token ids.
   std::vector<TokenId> end_ids;
 };
@@ -70,6 +71,7 @@ class TextStream {
   // Searches stop strings. Moves the text of `pending_` that cannot be part of one to `delta`.
   void Release(std::string_view own_text, std::string_view visible_text, std::string& delta);
   bool EndsGeneration(TokenId id) const;
+  bool IsVisible(TokenId id, std::string_view own_text) const;
 
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   TextStreamOptions options_;

@@ -11,6 +11,12 @@ std::optional<std::string> CanonicalDType(std::string_view text) {
   return std::string(DTypeName(*dtype));
 }
 
+// The names of docs/tools.md. The formats themselves are in router/answer.
+constexpr std::string_view kToolFormats =
+    "auto|none|deepseek_v3|deepseek_v31|deepseek_v32|functiongemma|gemma3|gemma4|glm4|glm45|gpt_oss|"
+    "granite|hermes|kimi_k2|llama3_json|llama4_pythonic|minimax_m1|minimax_m2|mistral_v3|"
+    "mistral_v11|phi4|qwen3_coder|seed_oss|think";
+
 constexpr OptionSpec kRows[] = {
     OptionSpec("model-id", Type::kModel, "",
                "Model to serve: a folder with config.json, tokenizer.json and safetensors files, "
@@ -41,6 +47,9 @@ constexpr OptionSpec kRows[] = {
     OptionSpec("tokenizer-config-path", Type::kPath, "",
                "File like tokenizer_config.json whose chat template replaces the model's.",
                {.advanced = true}),
+    OptionSpec("tool-format", OneOf(kToolFormats), "auto",
+               "How the model writes tool calls and reasoning; auto reads it from the chat "
+               "template, none leaves all as text."),
     OptionSpec(
         "hub-model-id", Type::kString, "",
         "Model id to show when --model-id is a folder of the hub cache; the launcher sets it.",

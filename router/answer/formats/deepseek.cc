@@ -73,7 +73,8 @@ const Format kDeepSeekV3 = {.name = "deepseek_v3",
                             .header = ReadCall,
                             .tail = ReadTail,
                             .closers = kClosers,
-                            .special = kSpecial};
+                            .special = kSpecial,
+                            .text_arguments = true};
 
 const Format kDeepSeekV31 = {.name = "deepseek_v31",
                              .models = "DeepSeek V3.1",

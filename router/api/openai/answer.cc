@@ -1,35 +1,21 @@
 #include "router/api/openai/answer.h"
 
-#include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <ctime>
-#include <span>
+#include <optional>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "router/answer/reader.h"
 #include "router/api/openai/dialect.h"
+#include "router/api/openai/logprobs.h"
 #include "router/api/sse.h"
-#include "router/json/unicode.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::openai {
 namespace {
-
-// Infinities are not JSON; clients expect a very small number in their place.
-float Logprob(const std::optional<float>& logprob) {
-  const float value = logprob.value_or(-9999.0f);
-  return std::isfinite(value) ? std::max(value, -9999.0f) : -9999.0f;
-}
-
-void AppendChatToken(std::string& out, const TokenInfo& token) {
-  const auto append = [](std::string& list, char byte) {
-    json::AppendInteger(list, static_cast<unsigned>(static_cast<unsigned char>(byte)));
-  };
-  json::AppendMembers(out, "token", token.text, "logprob", Logprob(token.logprob), "bytes",
-                      json::Array(token.text, append));
-}
 
 // {"id":…,"object":…,"created":…,"model":…,"system_fingerprint":…,"choices":[
 std::string AnswerPrefix(const AnswerStyle& style, std::string_view object) {
@@ -39,9 +25,18 @@ std::string AnswerPrefix(const AnswerStyle& style, std::string_view object) {
   return out + ",\"choices\":[";
 }
 
-std::string_view FinishReasonName(FinishReason reason) {
+// `calls`: the answer has calls, and none was demanded by name.
+std::string_view FinishReasonName(FinishReason reason, bool calls) {
   const bool length = reason == FinishReason::kLength || reason == FinishReason::kCancelled;
-  return length ? "length" : "stop";
+  if (length) return "length";
+  return calls ? "tool_calls" : "stop";
+}
+
+// The id of a call. Ids of different choices differ, too.
+std::string CallId(const AnswerStyle& style, std::size_t choice, std::size_t call,
+                   std::string_view tool) {
+  const std::string answer = style.id + "/" + std::to_string(choice);
+  return answer::MakeCallId(*style.format, answer, tool, style.earlier_calls + call);
 }
 
 // Token counts of all choices; a prompt with several choices counts once.
@@ -49,9 +44,12 @@ struct Usage {
   std::uint64_t prompt = 0;
   std::uint64_t cached = 0;
   std::uint64_t completion = 0;
+  std::uint64_t reasoning = 0;
 
-  void Add(const AnswerStyle& style, std::size_t choice, const GenerationEnd& end) {
+  void Add(const AnswerStyle& style, std::size_t choice, const GenerationEnd& end,
+           const answer::Reader& reader) {
     completion += end.generated_tokens;
+    reasoning += reader.reasoning_tokens();
     if (choice % style.choices_per_prompt != 0) return;
     prompt += end.prompt_tokens;
     cached += end.cached_tokens;
@@ -65,98 +63,22 @@ void AppendUsage(std::string& out, const Usage& usage) {
       json::Object("prompt_tokens", usage.prompt, "completion_tokens", usage.completion,
                    "total_tokens", usage.prompt + usage.completion, "prompt_tokens_details",
                    json::Object("cached_tokens", usage.cached), "completion_tokens_details",
-                   json::Object("reasoning_tokens", 0)));
-}
-
-// Logprobs of one choice that wait to be sent. A token's entry waits as long as its text does, so
-// that no part of a stop string shows in the logprobs.
-class Logprobs {
- public:
-  explicit Logprobs(bool chat) : chat_(chat) {}
-  void Add(const GenerationToken& token);
-  void Commit() { committed_ = held_; }
-  void Drop() { entries_.resize(committed_), held_ = committed_; }
-  // The committed entries as OpenAI's object. They are removed.
-  std::string Take();
-
- private:
-  std::string TakeChat(std::size_t count) const;
-  std::string TakeCompletion(std::size_t count);
-
-  bool chat_;
-  std::vector<GenerationToken> entries_;
-  std::size_t committed_ = 0;
-  std::size_t held_ = 0;
-  std::uint64_t text_offset_ = 0;
-};
-
-void Logprobs::Add(const GenerationToken& token) {
-  if (token.token.special) return;  // its text is never shown
-  entries_.push_back(token);
-  held_ = entries_.size();
-}
-
-std::string Logprobs::Take() {
-  const std::size_t count = committed_;
-  if (count == 0) return "null";
-  std::string out = chat_ ? TakeChat(count) : TakeCompletion(count);
-  entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count));
-  committed_ = 0;
-  held_ = entries_.size();
-  return out;
-}
-
-std::string Logprobs::TakeChat(std::size_t count) const {
-  const auto append_top = [](std::string& out, const TokenInfo& token) {
-    out += '{';
-    AppendChatToken(out, token);
-    out += '}';
-  };
-  const auto append = [&](std::string& out, const GenerationToken& entry) {
-    out += '{';
-    AppendChatToken(out, entry.token);
-    json::AppendMembers(out, "top_logprobs", json::Array(entry.top, append_top));
-    out += '}';
-  };
-  return json::ObjectText("content", json::Array(std::span(entries_).first(count), append),
-                          "refusal", nullptr);
-}
-
-std::string Logprobs::TakeCompletion(std::size_t count) {
-  const auto entries = std::span(entries_).first(count);
-  const auto text = [](std::string& out, const GenerationToken& entry) {
-    json::AppendString(out, entry.token.text);
-  };
-  const auto logprob = [](std::string& out, const GenerationToken& entry) {
-    json::AppendFloat(out, Logprob(entry.token.logprob));
-  };
-  const auto top = [](std::string& out, const GenerationToken& entry) {
-    if (entry.top.empty()) return json::Append(out, nullptr);
-    out += '{';
-    for (const TokenInfo& token : entry.top) {
-      json::AppendComma(out);
-      json::AppendString(out, token.text);
-      json::AppendFloat(out += ':', Logprob(token.logprob));
-    }
-    out += '}';
-  };
-  const auto offset = [this](std::string& out, const GenerationToken& entry) {
-    json::AppendInteger(out, text_offset_);
-    text_offset_ += json::CountCharacters(entry.token.text);
-  };
-  return json::ObjectText("tokens", json::Array(entries, text), "token_logprobs",
-                          json::Array(entries, logprob), "top_logprobs", json::Array(entries, top),
-                          "text_offset", json::Array(entries, offset));
+                   json::Object("reasoning_tokens", usage.reasoning)));
 }
 
 class PlainAnswer final : public AnswerWriter {
  public:
   PlainAnswer(std::shared_ptr<Exchange> exchange, AnswerStyle style)
       : exchange_(std::move(exchange)), style_(std::move(style)) {
-    for (std::size_t i = 0; i < style_.choices; ++i) choices_.emplace_back(style_.chat);
+    for (std::size_t i = 0; i < style_.choices; ++i) choices_.emplace_back(style_);
+  }
+
+  void Start(std::size_t index, const GenerationStart& start) override {
+    choices_[index].reader.Start(start.prompt_end);
   }
 
   void Token(std::size_t index, GenerationToken token) override {
+    choices_[index].Add(choices_[index].reader.Token(token.delta));
     if (!style_.logprobs) return;
     Logprobs& logprobs = choices_[index].logprobs;
     const bool shown = !token.delta.empty();
@@ -165,13 +87,14 @@ class PlainAnswer final : public AnswerWriter {
   }
 
   void End(std::size_t index, GenerationEnd end) override {
-    Logprobs& logprobs = choices_[index].logprobs;
+    Choice& choice = choices_[index];
     if (end.reason == FinishReason::kStopString) {
-      logprobs.Drop();
+      choice.logprobs.Drop();
     } else {
-      logprobs.Commit();
+      choice.logprobs.Commit();
     }
-    choices_[index].end = std::move(end);
+    choice.Add(choice.reader.End(end.tail));
+    choice.end = std::move(end);
   }
 
   void AllEnded(Time) override {
@@ -179,7 +102,7 @@ class PlainAnswer final : public AnswerWriter {
     Usage usage;
     for (std::size_t i = 0; i < choices_.size(); ++i) {
       AppendChoice(body, i);
-      usage.Add(style_, i, choices_[i].end);
+      usage.Add(style_, i, choices_[i].end, choices_[i].reader);
     }
     body += ']';
     AppendUsage(body, usage);
@@ -191,8 +114,16 @@ class PlainAnswer final : public AnswerWriter {
 
  private:
   struct Choice {
-    explicit Choice(bool chat) : logprobs(chat) {}
+    explicit Choice(const AnswerStyle& style)
+        : logprobs(style.chat), reader(*style.format, style.read) {}
+
+    void Add(const std::vector<answer::Event>& events) {
+      for (const answer::Event& event : events) answer.Add(event);
+    }
+
     Logprobs logprobs;
+    answer::Reader reader;
+    answer::Answer answer;
     GenerationEnd end;
   };
 
@@ -202,14 +133,34 @@ class PlainAnswer final : public AnswerWriter {
     body += '{';
     json::AppendMembers(body, "index", index);
     if (style_.chat) {
-      json::AppendMembers(
-          body, "message",
-          json::Object("role", "assistant", "content", choice.end.text, "refusal", nullptr));
+      AppendMessage(body, index);
     } else {
-      json::AppendMembers(body, "text", choice.end.text);
+      json::AppendMembers(body, "text", choice.answer.text);
     }
+    const bool calls = !choice.answer.calls.empty() && !style_.named_tool;
     json::AppendMembers(body, "logprobs", json::Raw{choice.logprobs.Take()}, "finish_reason",
-                        FinishReasonName(choice.end.reason));
+                        FinishReasonName(choice.end.reason, calls));
+    body += '}';
+  }
+
+  void AppendMessage(std::string& body, std::size_t index) const {
+    const answer::Answer& answer = choices_[index].answer;
+    std::optional<std::string_view> content = answer.text;
+    if (answer.text.empty() && !answer.calls.empty()) content.reset();
+    body += ",\"message\":{";
+    json::AppendMembers(body, "role", "assistant", "content", content, "refusal", nullptr);
+    if (!answer.reasoning.empty()) {
+      json::AppendMembers(body, "reasoning_content", answer.reasoning);
+    }
+    std::size_t number = 0;
+    const auto append_call = [&](std::string& out, const answer::Call& call) {
+      json::AppendObject(out, "id", CallId(style_, index, number++, call.name), "type", "function",
+                         "function", json::Object("name", call.name, "arguments", call.arguments));
+    };
+    if (!answer.calls.empty()) {
+      body += ",\"tool_calls\":";
+      json::AppendArray(body, answer.calls, append_call);
+    }
     body += '}';
   }
 
@@ -226,19 +177,20 @@ class StreamAnswer final : public AnswerWriter {
         prefix_("data: " +
                 AnswerPrefix(style_, style_.chat ? "chat.completion.chunk" : "text_completion")),
         suffix_(style_.include_usage ? "],\"usage\":null}\n\n" : "]}\n\n") {
-    for (std::size_t i = 0; i < style_.choices; ++i) choices_.emplace_back(style_.chat);
+    for (std::size_t i = 0; i < style_.choices; ++i) choices_.emplace_back(style_);
   }
 
-  void Start(std::size_t index, const GenerationStart&) override { Open(index); }
+  void Start(std::size_t index, const GenerationStart& start) override {
+    choices_[index].reader.Start(start.prompt_end);
+    Open(index);
+  }
 
   void Token(std::size_t index, GenerationToken token) override {
     Open(index);
     Choice& choice = choices_[index];
     if (style_.logprobs) choice.logprobs.Add(token);
-    if (!token.delta.empty()) {
-      choice.logprobs.Commit();
-      AppendText(index, token.delta);
-    }
+    if (!token.delta.empty()) choice.logprobs.Commit();
+    AppendEvents(index, choice.reader.Token(token.delta));
   }
 
   void End(std::size_t index, GenerationEnd end) override {
@@ -249,9 +201,9 @@ class StreamAnswer final : public AnswerWriter {
     } else {
       choice.logprobs.Commit();
     }
-    if (!end.tail.empty()) AppendText(index, end.tail);
+    AppendEvents(index, choice.reader.End(end.tail));
     AppendFinish(index, end.reason);
-    usage_.Add(style_, index, end);
+    usage_.Add(style_, index, end, choice.reader);
   }
 
   bool Flush() override {
@@ -283,8 +235,11 @@ class StreamAnswer final : public AnswerWriter {
 
  private:
   struct Choice {
-    explicit Choice(bool chat) : logprobs(chat) {}
+    explicit Choice(const AnswerStyle& style)
+        : logprobs(style.chat), reader(*style.format, style.read) {}
+
     Logprobs logprobs;
+    answer::Reader reader;
     bool begun = false;
   };
 
@@ -312,11 +267,53 @@ class StreamAnswer final : public AnswerWriter {
     pending_ += ',';
   }
 
-  void AppendText(std::size_t index, std::string_view text) {
+  void AppendEvents(std::size_t index, const std::vector<answer::Event>& events) {
+    for (const answer::Event& event : events) {
+      std::visit([&](const auto& e) { Append(index, e); }, event);
+    }
+  }
+
+  void Append(std::size_t index, const answer::TextDelta& delta) {
     BeginChoice(index);
     pending_ += style_.chat ? "\"delta\":{\"content\":" : "\"text\":";
-    json::AppendString(pending_, text);
+    json::AppendString(pending_, delta.text);
     if (style_.chat) pending_ += '}';
+    EndChoice(index);
+  }
+
+  void Append(std::size_t index, const answer::ReasoningDelta& delta) {
+    BeginChoice(index);
+    json::AppendMembers(pending_, "delta", json::Object("reasoning_content", delta.text));
+    EndChoice(index);
+  }
+
+  void Append(std::size_t index, const answer::CallBegin& call) {
+    const std::string id = CallId(style_, index, call.index, call.name);
+    AppendCall(index, [&](std::string& out) {
+      json::AppendObject(out, "index", call.index, "id", id, "type", "function", "function",
+                         json::Object("name", call.name, "arguments", ""));
+    });
+  }
+
+  void Append(std::size_t index, const answer::ArgumentsDelta& delta) {
+    AppendCall(index, [&](std::string& out) {
+      json::AppendObject(out, "index", delta.index, "function",
+                         json::Object("arguments", delta.json));
+    });
+  }
+
+  void Append(std::size_t, const answer::CallEnd&) {}
+
+  template <class F>
+  void AppendCall(std::size_t index, const F& append) {
+    BeginChoice(index);
+    pending_ += "\"delta\":{\"tool_calls\":[";
+    append(pending_);
+    pending_ += "]}";
+    EndChoice(index);
+  }
+
+  void EndChoice(std::size_t index) {
     pending_.append(",\"logprobs\":").append(choices_[index].logprobs.Take());
     pending_ += ",\"finish_reason\":null}";
     pending_ += suffix_;
@@ -327,7 +324,8 @@ class StreamAnswer final : public AnswerWriter {
     pending_ += style_.chat ? "\"delta\":{}" : "\"text\":\"\"";
     pending_.append(",\"logprobs\":").append(choices_[index].logprobs.Take());
     pending_ += ",\"finish_reason\":";
-    json::AppendString(pending_, FinishReasonName(reason));
+    const bool calls = choices_[index].reader.calls() > 0 && !style_.named_tool;
+    json::AppendString(pending_, FinishReasonName(reason, calls));
     pending_ += '}';
     pending_ += suffix_;
   }

@@ -1,10 +1,12 @@
 // Writes OpenAI's objects and chunks, for chats and for plain completions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "router/answer/reader.h"
 #include "router/api/context.h"
 #include "router/api/run.h"
 
@@ -20,6 +22,10 @@ struct AnswerStyle {
   std::size_t choices_per_prompt = 1;
   bool logprobs = false;
   bool include_usage = false;
+  const answer::Format* format = &answer::NoFormat();
+  answer::ReadOptions read = {};
+  bool named_tool = false;  // the choice of a tool by name: its call ends with stop, as OpenAI's
+  std::size_t earlier_calls = 0;  // in the messages
 };
 
 AnswerStyle MakeStyle(const ApiContext& context, bool chat, const std::string& request_id);

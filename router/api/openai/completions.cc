@@ -7,15 +7,17 @@
 
 #include "router/api/body.h"
 #include "router/api/openai/answer.h"
+#include "router/api/openai/chat_template_inputs.h"
 #include "router/api/openai/dialect.h"
 #include "router/api/openai/lower.h"
 #include "router/api/openai/request.h"
+#include "router/api/openai/tools.h"
 #include "router/api/run.h"
 
 namespace penstock::router::openai {
 namespace {
 
-void Start(ApiContext& context, const Common& request, bool chat, bool logprobs, LengthKeys keys,
+void Start(ApiContext& context, const Common& request, AnswerStyle style, LengthKeys keys,
            Lowered lowered, const RequestHead& head, std::shared_ptr<Exchange> exchange) {
   if (const auto* error = std::get_if<ApiError>(&lowered)) {
     return RefuseRequest(context, *exchange, Errors(), *error);
@@ -23,12 +25,10 @@ void Start(ApiContext& context, const Common& request, bool chat, bool logprobs,
   Launch(context, head, ErrorsAbout(keys),
          std::get<std::vector<GenerationRequest>>(std::move(lowered)), exchange,
          [&](const std::vector<GenerationRequest>& candidates) {
-           AnswerStyle style = MakeStyle(context, chat, head.request_id);
-           style.logprobs = logprobs;
            style.choices = candidates.size();
            style.choices_per_prompt = request.n.value_or(1);
            style.include_usage = request.stream_options.include_usage;
-           return MakeAnswer(exchange, std::move(style), request.stream);
+           return MakeAnswer(exchange, style, request.stream);
          });
 }
 
@@ -40,8 +40,24 @@ void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exch
   const ChatRequest& request = parsed.request;
   LengthKeys keys = {"messages", request.max_tokens ? "max_tokens" : "messages"};
   if (request.max_completion_tokens) keys.length = "max_completion_tokens";
-  Start(context, request, true, request.logprobs, keys,
-        LowerChat(context, request, http.head.request_id), http.head, std::move(exchange));
+  auto choice = ChooseTools(context, request);
+  if (const auto* error = std::get_if<ApiError>(&choice)) {
+    return RefuseRequest(context, *exchange, Errors(), *error);
+  }
+  const auto& tools = std::get<ToolChoice>(choice);
+  auto messages = MessagesForTemplate(context.engine.Facts().template_has_developer
+                                          ? request.messages.json
+                                          : request.messages.WithSystemRoles(),
+                                      *context.options.answer_format);
+  AnswerStyle style = MakeStyle(context, true, http.head.request_id);
+  style.logprobs = request.logprobs;
+  style.format = context.options.answer_format;
+  style.read = {.tools = tools.tools, .parallel_calls = request.parallel_tool_calls};
+  style.named_tool = tools.named;
+  style.earlier_calls = messages.calls;
+  Start(context, request, std::move(style), keys,
+        LowerChat(context, request, tools, std::move(messages.json), http.head.request_id),
+        http.head, std::move(exchange));
 }
 
 void Completions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
@@ -49,7 +65,9 @@ void Completions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange
   if (!Accept(context, "/v1/completions", "openai", Errors(), parsed, *exchange)) return;
   const CompletionRequest& request = parsed.request;
   const LengthKeys keys = {"prompt", request.max_tokens ? "max_tokens" : "prompt"};
-  Start(context, request, false, request.logprobs.has_value(), keys,
+  AnswerStyle style = MakeStyle(context, false, http.head.request_id);
+  style.logprobs = request.logprobs.has_value();
+  Start(context, request, std::move(style), keys,
         LowerCompletion(context, request, http.head.request_id), http.head, std::move(exchange));
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "router/api/openai/chat_template_inputs.h"
 #include "router/json/reader.h"
 #include "router/json/unicode.h"
 #include "router/json/writer.h"
@@ -179,10 +180,6 @@ Check CheckAnswerKind(const ChatRequest& request) {
 
 Check CheckChatFeatures(const ChatRequest& request) {
   if (request.messages.count == 0) return Invalid("messages", "must have at least one message");
-  if (!IsEmptyArray(request.tools) && AsString(request.tool_choice) != "none") {
-    return Unsupported("tools",
-                       "are not supported; with `tool_choice` `none` the template sees them");
-  }
   if (auto error = CheckAnswerKind(request)) return error;
   if (request.chat_template) {
     return Unsupported("chat_template", "in a request is not supported");
@@ -250,10 +247,13 @@ bool IsServedModel(const ModelFacts& facts, std::string_view name) {
          name == facts.model_id;
 }
 
-Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
-                  const std::string& client_id) {
+Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const ToolChoice& choice,
+                  std::string messages, const std::string& client_id) {
   if (auto error = CheckCommon(context, request)) return *std::move(error);
   if (auto error = CheckChatFeatures(request)) return *std::move(error);
+  if (choice.required) {
+    return Unsupported("tool_choice", "`required` or of a named tool is not supported");
+  }
   const bool named = request.max_completion_tokens.has_value();
   const auto most = named ? request.max_completion_tokens : request.max_tokens;
   if (auto error = CheckLength(request, named ? "max_completion_tokens" : "max_tokens", most)) {
@@ -271,13 +271,12 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
     }
   }
   ChatInput chat;
-  chat.messages_json = context.engine.Facts().template_has_developer
-                           ? request.messages.json
-                           : request.messages.WithSystemRoles();
+  chat.messages_json = std::move(messages);
   if (!IsEmptyArray(request.tools)) chat.tools_json = request.tools->text;
-  if (request.chat_template_kwargs) chat.kwargs_json = request.chat_template_kwargs->text;
+  chat.kwargs_json = VariablesForTemplate(request.chat_template_kwargs, request.reasoning_effort);
   chat.add_generation_prompt = request.add_generation_prompt;
   lowered.prompt = std::move(chat);
+  lowered.kept_markers = answer::MarkersOf(*context.options.answer_format);
   lowered.request_class = RequestClass::kOpenAiChat;
   lowered.add_special_tokens = false;  // the template writes them
   lowered.exact_length = true;

@@ -7,14 +7,15 @@
 
 #include "router/api/context.h"
 #include "router/api/openai/request.h"
+#include "router/api/openai/tools.h"
 
 namespace penstock::router::openai {
 
 using Lowered = std::variant<std::vector<GenerationRequest>, ApiError>;
 
-// One generation per choice, in the order of their index.
-Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
-                  const std::string& client_id);
+// One generation per choice, in the order of their index. `messages`: of MessagesForTemplate.
+Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const ToolChoice& choice,
+                  std::string messages, const std::string& client_id);
 Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& request,
                         const std::string& client_id);
 

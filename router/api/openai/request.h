@@ -93,6 +93,8 @@ struct ChatRequest : Common {
   std::optional<json::Raw> web_search_options;
   std::optional<json::Raw> chat_template;
   std::optional<json::Raw> chat_template_kwargs;
+  std::optional<std::string> reasoning_effort;
+  bool parallel_tool_calls = true;
   bool add_generation_prompt = true;
 };
 

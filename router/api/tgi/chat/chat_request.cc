@@ -43,7 +43,11 @@ constexpr auto kOwnChat = std::array{
                                              "adjacently tagged enum GrammarType"),
     MakeField<&ChatRequest::stream_options>("stream_options", "struct StreamOptions"),
 };
-constexpr auto kChat = json::Join(kOwnChat, kOpenAiChatKeysWithoutEffect<ChatRequest>);
+constexpr auto kWithoutEffect = json::Join(
+    kOpenAiChatKeysWithoutEffect<ChatRequest>,
+    std::array{json::WithoutEffect<ChatRequest>("parallel_tool_calls"),
+               json::WithoutEffect<ChatRequest>("reasoning_effort")});
+constexpr auto kChat = json::Join(kOwnChat, kWithoutEffect);
 
 constexpr auto kFunction = std::array{
     MakeField<&FunctionDefinition::description>("description", "a string"),

@@ -40,7 +40,7 @@ constexpr std::string_view kPieces[] = {
 constexpr std::string_view kWords[] = {"Let",  "me",      "see", "the",  "weather", "today",
                                        "in",   "Paris.",  "é",   "你好", "🌦",       "<b>",
                                        "{",    "\"name\"", "1.5", "**x**", "get_weather",
-                                       "<tool", "[", "<|", "get_weather("};
+                                       "<tool", "[", "<|"};
 
 std::string Quoted(std::string_view text) {
   std::string out = "\"";

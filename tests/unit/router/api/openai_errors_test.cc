@@ -68,9 +68,9 @@ TEST_F(OpenAiErrorsTest, MinTokensMustNotBeAboveTheLength) {
 
 // Each of OpenAI's keys that has no effect, as the SDKs send them.
 constexpr std::string_view kHarmless =
-    R"("metadata":{"a":"b"},"parallel_tool_calls":true,"prediction":{"type":"content"},)"
+    R"("metadata":{"a":"b"},"prediction":{"type":"content"},)"
     R"("prompt_cache_key":"k","prompt_cache_options":{},"prompt_cache_retention":"24h",)"
-    R"("reasoning_effort":"low","safety_identifier":"s","service_tier":"auto","store":false,)"
+    R"("safety_identifier":"s","service_tier":"auto","store":false,)"
     R"("user":"u","verbosity":"low","stream_options":{"include_obfuscation":false},)"
     R"("modalities":["text"],"function_call":"none","functions":[{"name":"f"}])";
 
@@ -79,9 +79,9 @@ TEST_F(OpenAiErrorsTest, KeysWithoutEffectAreAcceptedAndNamed) {
   const auto chat = Post("/v1/chat/completions", Chat(kHarmless));
   EXPECT_EQ(chat.status, 200) << chat.body;
   EXPECT_EQ(chat.headers.at("x-penstock-ignored"),
-            "metadata,parallel_tool_calls,prediction,prompt_cache_key,prompt_cache_options,"
-            "prompt_cache_retention,reasoning_effort,safety_identifier,service_tier,store,user,"
-            "verbosity,stream_options.include_obfuscation");
+            "metadata,prediction,prompt_cache_key,prompt_cache_options,prompt_cache_retention,"
+            "safety_identifier,service_tier,store,user,verbosity,"
+            "stream_options.include_obfuscation");
   EXPECT_THAT(metrics_.Render(), Not(HasSubstr("penstock_unknown_keys_total{")));
   const auto completion = Post("/v1/completions", R"({"prompt":"a","user":"u","usr":1})");
   EXPECT_EQ(completion.headers.at("x-penstock-ignored"), "usr,user");

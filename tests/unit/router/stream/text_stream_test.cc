@@ -150,6 +150,17 @@ TEST(TextStream, TheEndTokenHasItsOwnTextButIsNotInTheText) {
   EXPECT_EQ(Generate(Tiny(), {kHe, kT}, options, FinishReason::kStopToken).end.text, "he");
 }
 
+TEST(TextStream, SpecialTokensOfKeptMarkersAreInTheText) {
+  const std::string bos = Tiny()->Decode(std::vector<TokenId>{kBos}, false).value();
+  const Ids ids = {kHe, kBos, kT};
+  EXPECT_EQ(Generate(Tiny(), ids, {}).end.text.find(bos), std::string::npos);
+  const Generated kept = Generate(Tiny(), ids, {.kept_markers = {"a" + bos + "b"}});
+  EXPECT_NE(kept.end.text.find(bos), std::string::npos);
+  EXPECT_EQ(kept.Deltas(), kept.end.text);
+  const Generated other = Generate(Tiny(), ids, {.kept_markers = {"<tool_call>"}});
+  EXPECT_EQ(other.end.text, Generate(Tiny(), ids, {}).end.text);
+}
+
 TEST(TextStream, NeverSplitsACharacterAndEndsItInTheTail) {
   const Generated run = Generate(Tiny(), {'a', 0xf0, 0x9f, 0x98, 0x80, 0xc3}, Options({}, false));
   std::vector<std::string> deltas;

@@ -1,0 +1,29 @@
+// What a chat template is given of a request.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "router/answer/format.h"
+#include "router/json/writer.h"
+
+namespace penstock::router::openai {
+
+struct TemplateMessages {
+  std::string json;
+  std::size_t calls = 0;  // in earlier answers
+};
+
+// Templates want the arguments of earlier calls as objects, save those of some formats, and earlier
+// reasoning as `reasoning_content`. Messages without either stay as they are.
+TemplateMessages MessagesForTemplate(const std::string& messages_json,
+                                     const answer::Format& format);
+
+// The client's variables, and `reasoning_effort` as the templates know it: low, medium or high.
+// The effort none becomes enable_thinking: false. Empty if there are none.
+std::string VariablesForTemplate(const std::optional<json::Raw>& given,
+                                 const std::optional<std::string>& reasoning_effort);
+
+}  // namespace penstock::router::openai

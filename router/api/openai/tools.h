@@ -1,0 +1,24 @@
+// `tools`, `tool_choice` and what else says which calls an answer may have.
+#pragma once
+
+#include <memory>
+#include <variant>
+
+#include "router/answer/tool_set.h"
+#include "router/api/context.h"
+#include "router/api/openai/request.h"
+
+namespace penstock::router::openai {
+
+struct ToolChoice {
+  std::shared_ptr<const answer::ToolSet> tools;  // that may be called; null: none
+  bool required = false;                         // the answer must have a call
+  bool named = false;                            // of a tool that the request names
+};
+
+// The tools of a chat. Errors name the key: a tool that is malformed, a choice of a tool that is
+// not there, or tools that the model's format cannot call.
+std::variant<ToolChoice, ApiError> ChooseTools(const ApiContext& context,
+                                               const ChatRequest& request);
+
+}  // namespace penstock::router::openai
