@@ -11,16 +11,15 @@ namespace {
 
 // A format whose evidence another one shows too comes after it.
 constexpr const Format* kFormats[] = {
-    &kGptOss,       &kKimi,      &kDeepSeekV32, &kDeepSeekV3, &kDeepSeekV31, &kMiniMaxM2,
-    &kMiniMaxM1,    &kSeedOss,   &kQwen3Coder,  &kGlm45,      &kGemma4,      &kFunctionGemma,
-    &kMistralNamed, &kMistral,   &kGranite,     &kPhi4,       &kHermes,      &kLlama4,
-    &kLlama3,       &kGlm4,      &kGemma3,      &kThink,      &kNone,
+    &kGptOss,       &kKimi,    &kDeepSeekV32, &kDeepSeekV3, &kDeepSeekV31, &kMiniMaxM2,
+    &kMiniMaxM1,    &kSeedOss, &kQwen3Coder,  &kGlm45,      &kGemma4,      &kFunctionGemma,
+    &kMistralNamed, &kMistral, &kGranite,     &kPhi4,       &kHermes,      &kLlama4,
+    &kLlama3,       &kGlm4,    &kGemma3,      &kThink,      &kNone,
 };
 
 bool Shows(std::string_view chat_template, Texts texts) {
-  return std::ranges::all_of(texts, [&](std::string_view text) {
-    return chat_template.find(text) != chat_template.npos;
-  });
+  return std::ranges::all_of(
+      texts, [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; });
 }
 
 // `count` letters and digits that follow from `seed`.

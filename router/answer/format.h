@@ -1,5 +1,5 @@
-// A format is how a family of models writes reasoning and calls of tools. Each is a table in
-// formats/NAME.cc and a line of Formats().
+// A format is how a family of models writes reasoning and calls of tools. Each is a table in the
+// folder formats and a line of Formats().
 #pragma once
 
 #include <cstddef>
@@ -53,12 +53,12 @@ struct Format {
   Texts openers;       // a call may begin with one of these, anywhere in the text
   Texts line_openers;  // the same at the beginning of a line; "" is any
   HeaderReader header = nullptr;
-  HeaderReader next_header = nullptr;        // of a call right after another one, without an opener
-  bool (*tail)(Cursor& cursor) = nullptr;    // reads what belongs to a call after its arguments
-  Texts closers;                             // may stand between and after calls
-  Texts dropped;                             // markers of the text that mean nothing to the user
-  Texts special;                             // further markers that may be special tokens
-  bool calls_end_reasoning = false;          // a call in reasoning ends it
+  HeaderReader next_header = nullptr;      // of a call right after another one, without an opener
+  bool (*tail)(Cursor& cursor) = nullptr;  // reads what belongs to a call after its arguments
+  Texts closers;                           // may stand between and after calls
+  Texts dropped;                           // markers of the text that mean nothing to the user
+  Texts special;                           // further markers that may be special tokens
+  bool calls_end_reasoning = false;        // a call in reasoning ends it
 
   CallIds call_ids = CallIds::kLong;
   bool text_arguments = false;  // its templates want arguments as text, not as objects

@@ -38,8 +38,8 @@ absl::StatusOr<TextStream> TextStream::Create(std::shared_ptr<const text::Tokeni
   // TGI decodes with the last prompt token as the only context.
   const std::size_t seen = options.include_stop_text ? std::min<std::size_t>(size, 1) : size;
   const bool skip_special = options.kept_markers.empty();
-  PENSTOCK_ASSIGN_OR_RETURN(auto visible, text::IncrementalDecoder::Create(
-                                              *tokenizer, skip_special, context.last(seen)));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      auto visible, text::IncrementalDecoder::Create(*tokenizer, skip_special, context.last(seen)));
   return TextStream(std::move(tokenizer), std::move(options), std::move(own), std::move(visible));
 }
 

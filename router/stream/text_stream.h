@@ -2,7 +2,8 @@
 //
 // There are two texts. A token's own text (TokenInfo::text) spells special tokens out. The visible
 // text (GenerationToken::delta, GenerationEnd::text) leaves out the token that ended the output and
-// special tokens, save those of kept markers. Deltas and tail joined are the visible text. No event splits a UTF-8 character.
+// special tokens, save those of kept markers. Deltas and tail joined are the visible text. No event
+// splits a UTF-8 character.
 //
 // GenerationRequest::include_stop_text decides how stop strings are found:
 // * false: They are searched in the visible text, which ends before them. Text that may be the
@@ -31,8 +32,8 @@ namespace penstock::router {
 struct TextStreamOptions {
   std::vector<std::string> stop;
   bool include_stop_text = false;
-  bool logprobs = false;      // fill TokenInfo::logprob
-  bool decode_alone = false;  // alternatives, see GenerationRequest
+  bool logprobs = false;                  // fill TokenInfo::logprob
+  bool decode_alone = false;              // alternatives, see GenerationRequest
   std::vector<std::string> kept_markers;  // see GenerationRequest
   // Tokens that end the output and have no visible text: EOS unless ignored, and stop token ids.
   std::vector<TokenId> end_ids;

@@ -13,7 +13,8 @@ std::optional<std::string> CanonicalDType(std::string_view text) {
 
 // The names of docs/tools.md. The formats themselves are in router/answer.
 constexpr std::string_view kToolFormats =
-    "auto|none|deepseek_v3|deepseek_v31|deepseek_v32|functiongemma|gemma3|gemma4|glm4|glm45|gpt_oss|"
+    "auto|none|deepseek_v3|deepseek_v31|deepseek_v32|functiongemma|gemma3|gemma4|glm4|glm45|gpt_"
+    "oss|"
     "granite|hermes|kimi_k2|llama3_json|llama4_pythonic|minimax_m1|minimax_m2|mistral_v3|"
     "mistral_v11|phi4|qwen3_coder|seed_oss|think";
 

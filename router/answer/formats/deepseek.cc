@@ -3,8 +3,8 @@
 // {"city": "Paris"}
 // ```<｜tool▁call▁end｜><｜tool▁calls▁end｜>
 //
-// From version 3.1 on: <｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "Paris"}<｜tool▁call▁end｜>
-// From version 3.2 on: tags with the type of each argument.
+// From version 3.1 on: <｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "Paris"}. From
+// version 3.2 on: tags with the type of each argument.
 #include "router/answer/bodies/tagged_body.h"
 #include "router/answer/formats/formats.h"
 #include "router/answer/formats/json_call.h"
@@ -84,7 +84,7 @@ const Format kDeepSeekV31 = {.name = "deepseek_v31",
                              .header = ReadCall,
                              .tail = ReadTail,
                              .closers = kClosers,
-                            .special = kSpecial};
+                             .special = kSpecial};
 
 const Format kDeepSeekV32 = {.name = "deepseek_v32",
                              .models = "DeepSeek V3.2",

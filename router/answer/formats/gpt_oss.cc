@@ -8,8 +8,8 @@
 namespace penstock::router::answer {
 namespace {
 
-constexpr std::string_view kOpeners[] = {"<|channel|>commentary to=", "<|channel|>analysis to=",
-                                         "<|start|>assistant to="};
+constexpr std::string_view kOpeners[] = {
+    "<|channel|>commentary to=", "<|channel|>analysis to=", "<|start|>assistant to="};
 constexpr std::string_view kLineOpeners[] = {"to=functions."};
 constexpr std::string_view kEnds[] = {"<|call|>", "<|end|>", "<|return|>", "<|start|>"};
 constexpr std::string_view kClosers[] = {"<|call|>", "<|end|>", "<|return|>"};

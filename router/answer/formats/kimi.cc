@@ -25,8 +25,7 @@ bool ReadCall(Cursor& cursor, const ToolSet& tools, Header& header) {
   if (!cursor.TakeTool(tools, header.tool)) return false;
   if (cursor.Take(":") && !cursor.TakeWord(kNumberBytes)) return false;
   cursor.SkipBlanks();
-  return cursor.Take(kArguments) && cursor.SkipBlanks() &&
-         ReadArguments(cursor, header, kClosers);
+  return cursor.Take(kArguments) && cursor.SkipBlanks() && ReadArguments(cursor, header, kClosers);
 }
 
 }  // namespace

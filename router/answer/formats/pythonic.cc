@@ -1,4 +1,4 @@
-// [get_weather(city="Paris"), get_time(zone="UTC")]
+// [get_weather(city="Paris"), get_weather(city="Rome")]
 //
 // Gemma 3 writes the calls without brackets, in a block of code with the language tool_code.
 #include "router/answer/bodies/literal_body.h"

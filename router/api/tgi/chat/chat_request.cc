@@ -43,10 +43,10 @@ constexpr auto kOwnChat = std::array{
                                              "adjacently tagged enum GrammarType"),
     MakeField<&ChatRequest::stream_options>("stream_options", "struct StreamOptions"),
 };
-constexpr auto kWithoutEffect = json::Join(
-    kOpenAiChatKeysWithoutEffect<ChatRequest>,
-    std::array{json::WithoutEffect<ChatRequest>("parallel_tool_calls"),
-               json::WithoutEffect<ChatRequest>("reasoning_effort")});
+constexpr auto kWithoutEffect =
+    json::Join(kOpenAiChatKeysWithoutEffect<ChatRequest>,
+               std::array{json::WithoutEffect<ChatRequest>("parallel_tool_calls"),
+                          json::WithoutEffect<ChatRequest>("reasoning_effort")});
 constexpr auto kChat = json::Join(kOwnChat, kWithoutEffect);
 
 constexpr auto kFunction = std::array{

@@ -44,8 +44,9 @@ TEST(FieldDefects, MissingArgumentsAreAnEmptyObject) {
 // vllm-project/vllm#10395: brackets that the partial parser closed differ from those that come.
 TEST(FieldDefects, NestedBracketsAreKept) {
   constexpr std::string_view kArguments = R"({"city": "}]{", "list": [{"a": [1, {"b": "\"}"}]}]})";
-  const std::string text = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": " +
-                           std::string(kArguments) + "}\n</tool_call>";
+  const std::string text =
+      "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": " + std::string(kArguments) +
+      "}\n</tool_call>";
   EXPECT_EQ(Read("hermes", text).calls, (Calls{{"get_weather", std::string(kArguments)}}));
 }
 

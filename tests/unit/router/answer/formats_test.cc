@@ -41,15 +41,17 @@ TEST(Formats, AHeaderThatIsCutIsText) {
 }
 
 TEST(Formats, WhatBreaksInTheArgumentsStaysRaw) {
-  EXPECT_EQ(Read("hermes", "<tool_call>{\"name\": \"get\", \"arguments\": {\"city\":,}}</tool_call>")
-                .calls,
-            (std::vector<Call>{{"get", "{\"city\":,}"}}));
+  EXPECT_EQ(
+      Read("hermes", "<tool_call>{\"name\": \"get\", \"arguments\": {\"city\":,}}</tool_call>")
+          .calls,
+      (std::vector<Call>{{"get", "{\"city\":,}"}}));
   EXPECT_EQ(Read("hermes", "<tool_call>{\"name\": \"get\", \"arguments\": {\"a\": 1</tool_call>"),
             (Answer{"", "", {{"get", "{\"a\": 1"}}}));
   EXPECT_EQ(Read("llama4_pythonic", "[get(city=Paris)]").calls,
             (std::vector<Call>{{"get", "{\"city\": Paris)]"}}));
-  EXPECT_EQ(Read("qwen3_coder", "<function=get>\n<parameter=city>\nParis\n</parameter>\nor so"
-                                "</function>")
+  EXPECT_EQ(Read("qwen3_coder",
+                 "<function=get>\n<parameter=city>\nParis\n</parameter>\nor so"
+                 "</function>")
                 .calls,
             (std::vector<Call>{{"get", "{\"city\": \"Paris\"\nor so"}}));
 }
@@ -60,9 +62,11 @@ TEST(Formats, ArgumentsMayComeBeforeTheName) {
 }
 
 TEST(Formats, ArgumentsMayBeAString) {
-  EXPECT_EQ(Read("hermes", R"(<tool_call>{"name": "get", "arguments": "{\"city\": \"\ud83c\udf26\"}"}</tool_call>)")
-                .calls,
-            (std::vector<Call>{{"get", "{\"city\": \"🌦\"}"}}));
+  EXPECT_EQ(
+      Read("hermes",
+           R"(<tool_call>{"name": "get", "arguments": "{\"city\": \"\ud83c\udf26\"}"}</tool_call>)")
+          .calls,
+      (std::vector<Call>{{"get", "{\"city\": \"🌦\"}"}}));
 }
 
 TEST(Formats, TypesOfXmlArgumentsComeFromTheSchema) {
@@ -84,13 +88,13 @@ TEST(Formats, TypesOfXmlArgumentsComeFromTheSchema) {
 }
 
 TEST(Formats, PythonValuesBecomeJson) {
-  EXPECT_EQ(Read("llama4_pythonic",
-                 R"([get(city='it\'s', a=(1, .5), b={'k': """x"y""", 2: True}, c=None), get()])")
-                .calls,
-            (std::vector<Call>{
-                {"get",
-                 R"({"city": "it's", "a": [1, 0.5], "b": {"k": "x\"y", "2": true}, "c": null})"},
-                {"get", "{}"}}));
+  EXPECT_EQ(
+      Read("llama4_pythonic",
+           R"([get(city='it\'s', a=(1, .5), b={'k': """x"y""", 2: True}, c=None), get()])")
+          .calls,
+      (std::vector<Call>{
+          {"get", R"({"city": "it's", "a": [1, 0.5], "b": {"k": "x\"y", "2": true}, "c": null})"},
+          {"get", "{}"}}));
 }
 
 TEST(Formats, AMarkerOfReasoningInTheMiddleIsText) {
@@ -138,7 +142,10 @@ TEST(Reader, CountsTokensOfReasoningAndDropsFurtherCalls) {
     for (const Event& event : reader.Token(token)) answer.Add(event);
   }
   for (const Event& event : reader.End("")) answer.Add(event);
-  EXPECT_EQ(answer, (Answer{"Hi", "Hm" "é", {{"get", "{}"}}}));
+  EXPECT_EQ(answer, (Answer{"Hi",
+                            "Hm"
+                            "é",
+                            {{"get", "{}"}}}));
   EXPECT_EQ(reader.reasoning_tokens(), 5u);
   EXPECT_EQ(reader.calls(), 1u);
 }

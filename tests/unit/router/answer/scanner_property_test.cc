@@ -91,9 +91,10 @@ std::string Show(const Answer& answer) {
                                      std::mt19937_64& random) {
   const Answer whole = ReadWhole(format, text);
   const auto differs = [&](const Answer& other, const std::string& how) {
-    return ::testing::AssertionFailure()
-           << format.name << ", " << how << ":\n" << text << "\n--- plain\n" << Show(whole)
-           << "\n--- stream\n" << Show(other);
+    return ::testing::AssertionFailure() << format.name << ", " << how << ":\n"
+                                         << text << "\n--- plain\n"
+                                         << Show(whole) << "\n--- stream\n"
+                                         << Show(other);
   };
   if (const Answer other = ReadBytes(format, text); other != whole) return differs(other, "bytes");
   for (std::size_t cut = 1; cut < text.size(); ++cut) {
@@ -131,16 +132,20 @@ TEST(ScannerProperty, StreamsAndPlainAnswersAreTheSame) {
 // Markers and parts of them in any order, which no model writes.
 TEST(ScannerProperty, StreamsAndPlainAnswersOfNonsenseAreTheSame) {
   constexpr std::string_view kParts[] = {
-      " ", "\n", "{", "}", "[", "]", "(", ")", "\"", "'", "\\", ",", ":", "=", "a", "é",
-      "get_weather", "{\"name\": \"get_weather\", \"arguments\": ", "\"city\"", "city", "\\ud83d",
-      "1", "True", "null"};
+      " ",        "\n",          "{",
+      "}",        "[",           "]",
+      "(",        ")",           "\"",
+      "'",        "\\",          ",",
+      ":",        "=",           "a",
+      "é",        "get_weather", "{\"name\": \"get_weather\", \"arguments\": ",
+      "\"city\"", "city",        "\\ud83d",
+      "1",        "True",        "null"};
   std::mt19937_64 random(7);
   const auto formats = Formats();
   for (std::size_t i = 0; i < Transcripts(); ++i) {
     const Format& format = *formats[i % formats.size()];
     const std::vector<std::string> markers = MarkersOf(format);
-    const std::string sample =
-        testing::Write(format, testing::RandomScript(format, random));
+    const std::string sample = testing::Write(format, testing::RandomScript(format, random));
     std::string text;
     for (std::size_t n = random() % 12; n > 0; --n) {
       const std::size_t kind = random() % 3;

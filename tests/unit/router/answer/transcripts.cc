@@ -29,18 +29,44 @@ constexpr std::string_view kTools =
     "properties":{"city":{"type":"string"}}}}},
     {"type":"function","function":{"name":"get_weather_alerts"}}])";
 
-constexpr std::string_view kPieces[] = {
-    "a",        "Paris",  " ",           "\\",          "\"",          "'",
-    "{",        "}",      "[",           "]",           ",",           ":",
-    "é",        "你好",   "🌦",           "<think>",     "</think>",    "<tool_call>",
-    "</tool_",  "[TOOL_CALLS]", "<|call|>", "```",      "<｜tool▁call▁end｜>", "<|\"",
-    "</para",   "\n",     "\t",          "=",           "(",           ")",
-    "{\"name\": \"get_weather\", \"arguments\": {}}", "</function>", "\"\"\"", "<|end|>"};
+constexpr std::string_view kPieces[] = {"a",
+                                        "Paris",
+                                        " ",
+                                        "\\",
+                                        "\"",
+                                        "'",
+                                        "{",
+                                        "}",
+                                        "[",
+                                        "]",
+                                        ",",
+                                        ":",
+                                        "é",
+                                        "你好",
+                                        "🌦",
+                                        "<think>",
+                                        "</think>",
+                                        "<tool_call>",
+                                        "</tool_",
+                                        "[TOOL_CALLS]",
+                                        "<|call|>",
+                                        "```",
+                                        "<｜tool▁call▁end｜>",
+                                        "<|\"",
+                                        "</para",
+                                        "\n",
+                                        "\t",
+                                        "=",
+                                        "(",
+                                        ")",
+                                        "{\"name\": \"get_weather\", \"arguments\": {}}",
+                                        "</function>",
+                                        "\"\"\"",
+                                        "<|end|>"};
 
-constexpr std::string_view kWords[] = {"Let",  "me",      "see", "the",  "weather", "today",
-                                       "in",   "Paris.",  "é",   "你好", "🌦",       "<b>",
-                                       "{",    "\"name\"", "1.5", "**x**", "get_weather",
-                                       "<tool", "[", "<|"};
+constexpr std::string_view kWords[] = {
+    "Let",  "me",  "see", "the",      "weather", "today", "in",          "Paris.", "é", "你好",
+    "🌦", "<b>", "{",   "\"name\"", "1.5",     "**x**", "get_weather", "<tool",  "[", "<|"};
 
 std::string Quoted(std::string_view text) {
   std::string out = "\"";
@@ -218,24 +244,30 @@ const std::map<std::string_view, Writer>& Writers() {
       {"hermes", {"<tool_call>\n", "\n</tool_call>\n<tool_call>\n", "\n</tool_call>", json}},
       {"qwen3_coder",
        {"<tool_call>\n", "</tool_call>\n<tool_call>\n", "</tool_call>", qwen, {"</parameter>"}}},
-      {"seed_oss",
-       {"<seed:tool_call>\n", "", "</seed:tool_call>", qwen, {"</parameter>"}}},
+      {"seed_oss", {"<seed:tool_call>\n", "", "</seed:tool_call>", qwen, {"</parameter>"}}},
       {"llama3_json",
        {"<|python_tag|>", "; ", "",
         [](Calls call, std::size_t) { return NamedJson(call, "parameters"); }}},
-      {"llama4_pythonic",
-       {"[", ", ", "]", [](Calls call, std::size_t) { return Python(call); }}},
+      {"llama4_pythonic", {"[", ", ", "]", [](Calls call, std::size_t) { return Python(call); }}},
       {"gemma3",
-       {"```tool_code\n", "\n", "\n```", [](Calls call, std::size_t) { return Python(call); },
-        {}, {"```"}}},
+       {"```tool_code\n",
+        "\n",
+        "\n```",
+        [](Calls call, std::size_t) { return Python(call); },
+        {},
+        {"```"}}},
       {"gemma4",
-       {"", "", "",
+       {"",
+        "",
+        "",
         [](Calls call, std::size_t) {
           return "<|tool_call>" + GemmaObject(call, "<|\"|>") + "<tool_call|>";
         },
         {"<|\"|>", "<|\""}}},
       {"functiongemma",
-       {"", "", "",
+       {"",
+        "",
+        "",
         [](Calls call, std::size_t) {
           return "<start_function_call>" + GemmaObject(call, "<escape>") + "<end_function_call>";
         },
@@ -247,7 +279,9 @@ const std::map<std::string_view, Writer>& Writers() {
           return "[TOOL_CALLS]" + call.name + "[ARGS]" + ArgumentsJson(call.arguments);
         }}},
       {"gpt_oss",
-       {"", "", "",
+       {"",
+        "",
+        "",
         [](Calls call, std::size_t) {
           return "<|start|>assistant<|channel|>commentary to=functions." + call.name +
                  " <|constrain|>json<|message|>" + ArgumentsJson(call.arguments) + "<|call|>";
@@ -267,11 +301,15 @@ const std::map<std::string_view, Writer>& Writers() {
                  ArgumentsJson(call.arguments) + "<｜tool▁call▁end｜>";
         }}},
       {"deepseek_v32",
-       {"<｜DSML｜function_calls>\n", "", "</｜DSML｜function_calls>",
+       {"<｜DSML｜function_calls>\n",
+        "",
+        "</｜DSML｜function_calls>",
         [](Calls call, std::size_t) { return Dsml(call); },
         {"</｜DSML｜parameter>"}}},
       {"glm45",
-       {"", "\n", "",
+       {"",
+        "\n",
+        "",
         [](Calls call, std::size_t) {
           return "<tool_call>" + call.name + "\n" +
                  Tagged(call, "<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n") +
@@ -280,9 +318,7 @@ const std::map<std::string_view, Writer>& Writers() {
         {"</arg_value>"}}},
       {"glm4",
        {"", "<|assistant|>", "",
-        [](Calls call, std::size_t) {
-          return call.name + "\n" + ArgumentsJson(call.arguments);
-        }}},
+        [](Calls call, std::size_t) { return call.name + "\n" + ArgumentsJson(call.arguments); }}},
       {"kimi_k2",
        {"<|tool_calls_section_begin|>", "", "<|tool_calls_section_end|>",
         [](Calls call, std::size_t number) {
@@ -294,7 +330,9 @@ const std::map<std::string_view, Writer>& Writers() {
       {"phi4", {"<|tool_call|>[", ", ", "]<|/tool_call|>", json}},
       {"minimax_m1", {"<tool_calls>\n", "\n", "\n</tool_calls>", json}},
       {"minimax_m2",
-       {"<minimax:tool_call>\n", "", "</minimax:tool_call>",
+       {"<minimax:tool_call>\n",
+        "",
+        "</minimax:tool_call>",
         [](Calls call, std::size_t) {
           return "<invoke name=\"" + call.name + "\">\n" +
                  Tagged(call, "<parameter name=\"", "\">\n", "\n</parameter>\n") + "</invoke>\n";

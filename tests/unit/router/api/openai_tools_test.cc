@@ -31,8 +31,7 @@ class OpenAiToolsTest : public ApiTest {
   }
   // The deltas and finish reasons of a stream.
   std::vector<value> Chunks(std::string_view more) {
-    const auto response =
-        Post("/v1/chat/completions", Chat(more) , "X-Request-Id: r1\r\n");
+    const auto response = Post("/v1/chat/completions", Chat(more), "X-Request-Id: r1\r\n");
     std::vector<value> chunks;
     for (std::size_t at = response.body.find("data: {"); at != std::string::npos;
          at = response.body.find("data: {", at)) {
@@ -44,7 +43,7 @@ class OpenAiToolsTest : public ApiTest {
   }
   // Two calls after text, in tokens whose borders mean nothing.
   void AnswerWithCalls(FinishReason reason = FinishReason::kEos) {
-    AnswerWith({"I ", "look.\n", " <tool_call>"+ std::string("\n{\"name\": \"get_w"),
+    AnswerWith({"I ", "look.\n", " <tool_call>" + std::string("\n{\"name\": \"get_w"),
                 "eather\", \"arguments\": {\"city\"", ": \"Par", "is\"}}\n", " </tool_call>",
                 "\n<tool_call>{\"name\": \"now\"}</tool_call>"},
                reason);
@@ -97,8 +96,7 @@ TEST_F(OpenAiToolsTest, StreamsNameEachCallOnceAndThenItsArguments) {
     ASSERT_EQ(calls->as_array().size(), 1u);
     const value& call = calls->at(0);
     const auto index = static_cast<std::size_t>(call.at("index").as_int64());
-    arguments[index] +=
-        boost::json::value_to<std::string>(call.at("function").at("arguments"));
+    arguments[index] += boost::json::value_to<std::string>(call.at("function").at("arguments"));
     const bool first = call.as_object().contains("id");
     EXPECT_EQ(first, call.at("function").as_object().contains("name"));
     EXPECT_EQ(first, call.as_object().contains("type"));
@@ -122,8 +120,9 @@ TEST_F(OpenAiToolsTest, ACutCallEndsWithLength) {
 
 TEST_F(OpenAiToolsTest, WithoutParallelCallsTheFirstCounts) {
   AnswerWithCalls();
-  EXPECT_EQ(Choice(R"("parallel_tool_calls":false)").at("message").at("tool_calls").as_array().size(),
-            1u);
+  EXPECT_EQ(
+      Choice(R"("parallel_tool_calls":false)").at("message").at("tool_calls").as_array().size(),
+      1u);
 }
 
 TEST_F(OpenAiToolsTest, WithTheChoiceNoneCallsAreText) {
@@ -142,9 +141,9 @@ TEST_F(OpenAiToolsTest, OnlyAllowedToolsAreCalled) {
 }
 
 TEST_F(OpenAiToolsTest, AChoiceOfAnUnknownToolIsRefused) {
-  const auto response = Post(
-      "/v1/chat/completions",
-      Chat(R"("tool_choice":{"type":"function","function":{"name":"other"}})"));
+  const auto response =
+      Post("/v1/chat/completions",
+           Chat(R"("tool_choice":{"type":"function","function":{"name":"other"}})"));
   EXPECT_EQ(response.status, 400);
   EXPECT_THAT(response.body, HasSubstr("must be the name of a tool in `tools`"));
 }
