@@ -18,12 +18,17 @@ CALLS = ("<think>\nLook it up.\n</think>\n\nI look.\n"
 ARGUMENTS = [{"city": 'Paris "é"'}, {"city": "Rome"}]
 
 
+TEMPLATE = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}assistant: "
+
+
 @pytest.fixture(scope="module")
-def echo():
+def echo(tmp_path_factory):
     if not (BIN / "penstock-launcher").exists():
         pytest.skip(f"binaries are not built in {BIN.parent.name}/bin")
+    config = tmp_path_factory.mktemp("template") / "tokenizer_config.json"
+    config.write_text(json.dumps({"chat_template": TEMPLATE}))
     with Server("--shard-program", BIN / "penstock-simshard", "--tokens", "echo",
-                "--tool-format", "hermes") as running:
+                "--tool-format", "hermes", "--tokenizer-config-path", config) as running:
         yield running
 
 
