@@ -234,13 +234,15 @@ struct Writer {
 
 using Calls = const WrittenCall&;
 
-const std::map<std::string_view, Writer>& Writers() {
+using WriterMap = std::map<std::string_view, Writer>;
+
+WriterMap FirstWriters() {
   const auto json = [](Calls call, std::size_t) { return NamedJson(call); };
   const auto qwen = [](Calls call, std::size_t) {
     return "<function=" + call.name + ">\n" +
            Tagged(call, "<parameter=", ">\n", "\n</parameter>\n") + "</function>\n";
   };
-  static const std::map<std::string_view, Writer> writers = {
+  return {
       {"hermes", {"<tool_call>\n", "\n</tool_call>\n<tool_call>\n", "\n</tool_call>", json}},
       {"qwen3_coder",
        {"<tool_call>\n", "</tool_call>\n<tool_call>\n", "</tool_call>", qwen, {"</parameter>"}}},
@@ -288,6 +290,12 @@ const std::map<std::string_view, Writer>& Writers() {
         },
         {},
         {"<|"}}},
+  };
+}
+
+WriterMap SecondWriters() {
+  const auto json = [](Calls call, std::size_t) { return NamedJson(call); };
+  return {
       {"deepseek_v3",
        {"<｜tool▁calls▁begin｜>", "\n", "<｜tool▁calls▁end｜>",
         [](Calls call, std::size_t) {
@@ -339,6 +347,14 @@ const std::map<std::string_view, Writer>& Writers() {
         },
         {"</parameter>"}}},
   };
+}
+
+const WriterMap& Writers() {
+  static const WriterMap writers = [] {
+    WriterMap all = FirstWriters();
+    all.merge(SecondWriters());
+    return all;
+  }();
   return writers;
 }
 

@@ -148,6 +148,17 @@ TEST_F(OpenAiToolsTest, AChoiceOfAnUnknownToolIsRefused) {
   EXPECT_THAT(response.body, HasSubstr("must be the name of a tool in `tools`"));
 }
 
+TEST_F(OpenAiToolsTest, ChoicesThatAreNotKnownAreRefused) {
+  const auto any = Post("/v1/chat/completions", Chat(R"("tool_choice":"any")"));
+  EXPECT_EQ(any.status, 400);
+  EXPECT_THAT(any.body, HasSubstr("must be none, auto, required, a function or allowed_tools"));
+  const auto without =
+      Post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],)"
+                                   R"("tool_choice":"required"})");
+  EXPECT_EQ(without.status, 400);
+  EXPECT_THAT(without.body, HasSubstr("must be none or auto without `tools`. Given: required"));
+}
+
 TEST_F(OpenAiToolsTest, ReasoningIsSplitAndItsTokensAreCounted) {
   AnswerWith({" <think>", "Hm", ".", " </think>", "\n\nHi"}, FinishReason::kEos);
   const auto response = Post("/v1/chat/completions", Chat(""));
