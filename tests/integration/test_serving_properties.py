@@ -119,7 +119,7 @@ def test_cached_prompts_are_listed_and_cleared(document_server):
     assert server.json("GET", "/cached_prompts") == {"cached_prompts": []}
     status, _, body = server.request("DELETE", "/cached_prompts/12345")
     assert status == 404 and json.loads(body) == {
-        "code": 404, "type": "ResourceNotFoundException", "message": "no cached prompt of this id"}
+        "code": 404, "type": "ResourceNotFoundException", "message": "no cached prompt 12345"}
 
 
 def test_lists_and_streams(document_server):
