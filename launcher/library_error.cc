@@ -26,9 +26,9 @@ std::string After(const std::string& line, std::string_view intro) {
   return found == std::string::npos ? "" : line.substr(found + intro.size());
 }
 
-// The last file of this name that the linker tried and could not read, with the reason. The linker
-// itself goes on to its next folder and then says that there is no such file. In each folder it
-// first tries subfolders for certain processors, and last the folder itself.
+// The last file of this name that the linker tried and could not read, with the reason. The
+// linker's own error does not name it: after such a file it searches the remaining folders and
+// reports "no such file".
 std::string UnreadableFile(ChildSpec program, const std::string& library) {
   program.environment.emplace_back("LD_DEBUG=libs");
   const auto said = RunForOutput(program);

@@ -73,7 +73,7 @@ class Preemption {
   Deficit DecodeDeficit(const Sequence& sequence) const;
   Deficit Extension(const Sequence& sequence, const Deficit& deficit) const;
   bool Covered(const Deficit& deficit, bool with_retiring) const;
-  // The first budget that the deficits of this step exceed.
+  // What the decodes of this step run short of first; none if their deficits fit.
   Shortage Exceeded() const;
   Sequence* ChooseVictim();
   void Preempt(Sequence& victim, std::optional<RequestId> beneficiary, Time now, Outputs& out);

@@ -20,8 +20,8 @@ constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
 
 char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// The same key in other letters, one that means the same, or one of which at most a third differs.
-// Empty if there is none.
+// The known key that was probably meant: equal but for upper and lower case, a synonym, or the one
+// with the smallest edit distance, at most a third of the length. Empty if there is none.
 std::string NearestOf(std::string_view key, std::span<const std::string_view> known) {
   if (key.size() > UnknownKeys::kNameBytesMax) return "";
   for (const std::string_view name : known) {

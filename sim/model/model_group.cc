@@ -124,7 +124,8 @@ std::uint32_t ModelGroup::Together(const std::vector<const ModelRequest*>& reque
 
 // --- A step
 
-// Every decode has one row. Drafts share what is left of kRowsWithDrafts.
+// The largest number of rows of a decode without candidates, drafts included: an equal share of
+// kRowsWithDrafts, less the rows of candidates.
 std::uint32_t ModelGroup::MaxRows() const {
   std::uint32_t plain = 0;
   std::uint32_t candidates = 0;

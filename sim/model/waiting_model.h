@@ -36,9 +36,9 @@ class WaitingModel {
   const ModelWaiting* Find(RequestId request) const;
 
   void Add(ModelRequest request);
-  // It leaves without a group.
+  // Removes a request that no group admits.
   ModelRequest Remove(RequestId request);
-  // It leaves for a group and overtakes those that arrived before it.
+  // Removes a request that a group admits. It overtakes all requests that arrived earlier.
   ModelRequest Admit(RequestId request);
   void FinishAt(RequestId request, std::uint32_t tokens);
 

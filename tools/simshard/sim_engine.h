@@ -90,7 +90,8 @@ class SimEngine final : public shard::RankEngine {
   shard::SlotTable slots_;
   std::vector<std::optional<Story>> stories_;  // by slot
   bool has_window() const { return options_.window > 0 && setup_.limits().window_tables(); }
-  // Whether the rows from `first_row` on see their own prefix in the caches of the group.
+  // An error unless the cache of KV group `group` has the right positions for each row from
+  // `first_row` on.
   absl::Status CheckGroup(const shard::RankSequence& sequence, std::uint32_t group,
                           std::span<const std::uint64_t> hashes, std::uint32_t first_row);
   void Write(const shard::RankSequence& sequence, std::uint32_t position, std::uint64_t hash);

@@ -1,7 +1,7 @@
 // <|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>commentary
 // to=functions.get_weather <|constrain|>json<|message|>{"city": "Paris"}<|call|>
 //
-// The text for the user is in the channel final, and in commentary that goes to nobody.
+// Text for the user is in the channel `final`, or in `commentary` without a recipient (`to=`).
 #include "router/answer/formats/formats.h"
 #include "router/answer/formats/json_call.h"
 

@@ -1,6 +1,6 @@
 // <|tool_call|>[{"name": "get_weather", "arguments": {"city": "Paris"}}]
 //
-// Granite 3 writes this, Phi-4 with <|/tool_call|> behind it. Others begin with functools.
+// Granite 3 writes this. Phi-4 adds <|/tool_call|> at the end. Other models begin with `functools`.
 #include "router/answer/formats/formats.h"
 #include "router/answer/formats/json_call.h"
 

@@ -123,7 +123,8 @@ TEST(FieldDefects, DeepSeekArgumentsAreStreamed) {
   EXPECT_EQ(Read("deepseek_v31", kText).calls, (Calls{{"get_weather", "{\"city\": \"上海\"}"}}));
 }
 
-// lmstudio-ai/lmstudio-bug-tracker#942: no blank before <|constrain|>, and the output is cut.
+// lmstudio-ai/lmstudio-bug-tracker#942: no blank before <|constrain|>, and the output ends inside
+// the call.
 TEST(FieldDefects, HarmonyCallsThatAreCutStayCalls) {
   constexpr std::string_view kText =
       "<|start|>assistant<|channel|>commentary to=functions.get_weather<|constrain|>json<|message|>"

@@ -1,4 +1,4 @@
-// How a request ended, as the access log and the metrics tell it.
+// The access log and the metrics show how a request ended.
 #include <memory>
 #include <string>
 

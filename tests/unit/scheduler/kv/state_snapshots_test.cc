@@ -120,7 +120,7 @@ TEST_F(StateSnapshotsTest, TheLeastRecentlyUsedSnapshotIsReplaced) {
   EXPECT_EQ(Run(Request(2, 0, 9)), 0u) << "its blocks are cached, its state is not";
 }
 
-// The second waits until the first one's save is planned.
+// The second request waits until a plan saves the state of the first one.
 TEST_F(StateSnapshotsTest, EqualPromptsThatArriveTogetherComputeOnce) {
   Config small;
   small.max_step_tokens = 8;

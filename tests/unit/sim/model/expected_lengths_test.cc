@@ -19,7 +19,7 @@ TEST(ExpectedLengthsTest, WithoutObservationsTheTableCounts) {
   EXPECT_EQ(lengths.Expect(Request(100, true), 80), 100u) << "a quarter more than it has";
 }
 
-TEST(ExpectedLengthsTest, TheForecastOfTheClientCountsFirst) {
+TEST(ExpectedLengthsTest, PrefersTheLengthThatTheClientExpects) {
   scheduler::Arrival request = Request(100, true);
   request.predicted_tokens = 10;
   EXPECT_EQ(ExpectedLengths().Expect(request, 0), 10u);
