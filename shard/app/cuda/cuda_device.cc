@@ -47,6 +47,8 @@ absl::StatusOr<std::shared_ptr<Communicator>> CudaDevice::Join(
     std::shared_ptr<Communicator> control) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int> sharers, CountSharers(*control));
   sharers_ = static_cast<std::uint32_t>(sharers[static_cast<std::size_t>(control->rank())]);
+  // One rank has nothing to sum: NCCL would only cost memory and the seconds of its start.
+  if (control->world() == 1) return control;
   if (*std::max_element(sharers.begin(), sharers.end()) > 1) {
     log::Warn("ranks share a GPU: their sums go through host memory, which is slow");
     return std::make_shared<StagedCommunicator>(std::move(control), gpu_);

@@ -60,7 +60,7 @@ TEST_F(CudaEngineTest, NamesWhatTheBackendDoesNotSupport) {
               HasSubstr("`kv-layout` padded needs backend reference"));
 }
 
-TEST_F(CudaEngineTest, FormsAGroupThroughNcclAndComputes) {
+TEST_F(CudaEngineTest, FormsAGroupOfOneRankAndComputes) {
   auto engine = Engine({.wanted = "auto"});
   EXPECT_EQ(LoadError(*engine), "");
   EXPECT_EQ(engine->Facts().device(), "cuda");
@@ -74,7 +74,6 @@ TEST_F(CudaEngineTest, FormsAGroupThroughNcclAndComputes) {
   std::vector<TokenId> tokens;
   for (int epoch = 1; epoch <= 2; ++epoch) {  // a group that forms anew
     ASSERT_TRUE(engine->Configure(setup).ok());
-    EXPECT_EQ(nccl_.joined, epoch);
     const auto report = engine->Warmup();
     ASSERT_TRUE(report.ok()) << report.status();
     ASSERT_TRUE(engine->Commit({report->blocks(0), 0}).ok());
@@ -102,7 +101,7 @@ TEST_F(CudaEngineTest, FormsAGroupThroughNcclAndComputes) {
     tokens.push_back(result->sequences[0].tokens[0].token);
   }
   EXPECT_EQ(tokens[0], tokens[1]) << "sampled on the device and on the host";
-  EXPECT_EQ(nccl_.destroyed, 1) << "the first group's";
+  EXPECT_EQ(nccl_.joined, 0) << "one rank has nothing to sum";
 }
 
 }  // namespace
