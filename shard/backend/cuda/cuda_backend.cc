@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/log.h"
 #include "common/status.h"
 #include "shard/backend/batch_check.h"
 #include "shard/backend/cuda/graph_buckets.h"
@@ -40,7 +41,9 @@ class CudaBackend final : public Backend, public DeviceSampler {
       : options_(std::move(options)),
         gpu_(gpu),
         runner_(options_.program, options_.dtype, gpu),
-        attention_(AttentionKindOf(options_.dtype, Heads(), options_.block_size)) {}
+        attention_(options_.tensor_cores
+                       ? AttentionKindOf(options_.dtype, Heads(), options_.block_size)
+                       : AttentionKind::kFloat) {}
   ~CudaBackend() override { FreeGraphs(); }
 
   absl::Status Initialize();
@@ -70,7 +73,7 @@ class CudaBackend final : public Backend, public DeviceSampler {
   HeadShape Heads() const { return HeadsOf(options_.program); }
   ItemRule Items() const {
     return {(limits_.max_sequence_length + kPartition - 1) / kPartition,
-            attention_ == AttentionKind::kTensorCores ? MostSpareItems(Heads()) : 0};
+            attention_ == AttentionKind::kTensorCores ? MostSpareItems(Heads().kv_heads) : 0};
   }
   // With one rank the device has whole rows of logits, and graphs include the sampling.
   bool Alone() const { return options_.program.part.world == 1; }
@@ -237,7 +240,14 @@ absl::StatusOr<Gpu::Graph> CudaBackend::Record(const GraphShape& shape) {
 
 absl::Status CudaBackend::RecordGraphs() {
   for (const GraphShape& shape : buckets_->All()) {
-    PENSTOCK_ASSIGN_OR_RETURN(graphs_[shape], Record(shape));
+    auto graph = Record(shape);
+    if (graph.ok()) {
+      graphs_[shape] = *graph;
+      continue;
+    }
+    // Steps of this shape run without a graph, which is slower and gives the same results.
+    log::Warn("no graph of decode steps of " + std::to_string(shape.rows) +
+              " rows: " + Message(graph.status()));
   }
   return gpu_.Synchronize();
 }
@@ -287,6 +297,7 @@ absl::Status CudaBackend::EnqueueStep(const RaggedBatch& batch,
   if (inputs_.is_decode() && !graphs_.empty()) {
     shape = buckets_->Choose(inputs_.rows(), inputs_.MostItems());
   }
+  if (shape.has_value() && !graphs_.contains(*shape)) shape.reset();
   if (shape.has_value()) inputs_.PadTo(*shape);
   PENSTOCK_RETURN_IF_ERROR(inputs_.Upload());
   const bool samples = Alone() && (shape.has_value() || !requests.empty());

@@ -32,7 +32,8 @@ struct CudaOptions {
   LoadedWeights weights;  // copied to the device, then freed
   DType dtype = DType::kBFloat16;
   std::uint32_t block_size = 16;
-  bool graphs = true;  // record decode steps
+  bool graphs = true;        // record decode steps
+  bool tensor_cores = true;  // for attention, where there are kernels
   std::uint32_t max_graph_rows = 256;
 };
 

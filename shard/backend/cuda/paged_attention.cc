@@ -32,13 +32,15 @@ class Planner {
   }
 
   AttentionWork Finish(std::uint32_t kv_heads) {
+    const auto longer = [](const AttentionTile& a, const AttentionTile& b) {
+      return EndOf(a) - a.begin > EndOf(b) - b.begin;
+    };
+    // Thread blocks begin in order. None of the long ones begins last.
+    std::stable_sort(work_.tiles.begin(), work_.tiles.end(), longer);
+    std::stable_sort(work_.chunks.begin(), work_.chunks.end(), longer);
     const std::uint32_t partition =
-        kind_ == AttentionKind::kFloat ? kPartition : LongestThatFills(kv_heads);
+        kind_ == AttentionKind::kFloat ? kPartition : ShortestPartition(kv_heads);
     for (std::uint32_t i = 0; i < work_.tiles.size(); ++i) AddItems(i, partition);
-    std::stable_sort(work_.chunks.begin(), work_.chunks.end(),
-                     [](const AttentionTile& a, const AttentionTile& b) {
-                       return EndOf(a) - a.begin > EndOf(b) - b.begin;
-                     });
     return std::move(work_);
   }
 
@@ -64,16 +66,26 @@ class Planner {
     return count;
   }
 
-  // Long partitions cost less to merge; short ones keep more of the device busy.
-  std::uint32_t LongestThatFills(std::uint32_t kv_heads) const {
-    std::uint32_t longest = 0;
+  // The shortest partition, in whole tiles of positions, whose items are not more than a graph has
+  // room for. Every item then does about an equal share of the work, whatever the lengths are
+  // (FlashInfer searches for its partition in the same way).
+  std::uint32_t ShortestPartition(std::uint32_t kv_heads) const {
+    std::uint32_t longest = kPositionTile;
     for (const AttentionTile& tile : work_.tiles) {
       longest = std::max(longest, EndOf(tile) - tile.begin);
     }
-    const std::uint32_t enough = CeilDivide(kBlocksThatFill, kv_heads);
-    std::uint32_t partition = std::max(kPositionTile, std::bit_ceil(longest));
-    while (partition > kPositionTile && CountItems(partition) < enough) partition /= 2;
-    return partition;
+    const auto most = static_cast<std::uint32_t>(work_.tiles.size()) + MostSpareItems(kv_heads);
+    std::uint32_t low = 1;
+    std::uint32_t high = CeilDivide(longest, kPositionTile);  // one item per tile
+    while (low < high) {
+      const std::uint32_t middle = (low + high) / 2;
+      if (CountItems(middle * kPositionTile) <= most) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    return high * kPositionTile;
   }
 
   void AddItems(std::uint32_t index, std::uint32_t partition) {
@@ -112,9 +124,9 @@ AttentionWork PlanAttention(std::span<const RaggedSegment> segments,
   return planner.Finish(shape.kv_heads);
 }
 
-std::uint32_t MostSpareItems(const HeadShape& shape) {
-  // Halving partitions at most doubles the items, and stops once they are enough.
-  return 2 * CeilDivide(kBlocksThatFill, shape.kv_heads);
+std::uint32_t MostSpareItems(std::uint32_t kv_heads) {
+  // With these, rounding to whole tiles leaves no item over 1.3 of a thread block's mean share.
+  return CeilDivide(8 * kResidentBlocks, 5 * kv_heads);
 }
 
 std::uint64_t WorkspaceFloats(std::uint64_t items, const HeadShape& shape) {

@@ -10,8 +10,9 @@
 //   registers and needs no workspace.
 //
 // Bfloat16 heads of usual sizes are computed on tensor cores: scores and sums in float32, softmax
-// weights rounded to bfloat16. Partitions are as long as possible while they fill the device, so
-// the last bits of a result depend on the other sequences of the step. All other heads are computed
+// weights rounded to bfloat16. Partitions are as short as the number of items allows, so that no
+// thread block works much longer than the others, and the last bits of a result depend on the other
+// sequences of the step. All other heads are computed
 // in float32 without tensor cores, in items of fixed partitions. Then a row's bits depend on its
 // own sequence alone.
 #pragma once
@@ -32,7 +33,7 @@ inline constexpr std::uint32_t kMaxQueries = 16;       // of an item: rows x hea
 inline constexpr std::uint32_t kChunkQueries = 64;     // of a chunk
 inline constexpr std::uint32_t kPositionTile = 64;     // partitions and chunks begin at multiples
 inline constexpr std::uint32_t kMostItemTiles = 4;     // a sequence with more rows becomes chunks
-inline constexpr std::uint32_t kBlocksThatFill = 264;  // two for each of 132 multiprocessors
+inline constexpr std::uint32_t kResidentBlocks = 396;  // three for each of 132 multiprocessors
 
 // What computes the attention of a model.
 enum class AttentionKind { kFloat, kTensorCores };
@@ -76,7 +77,7 @@ AttentionWork PlanAttention(std::span<const RaggedSegment> segments,
                             std::uint32_t window, AttentionKind kind);
 
 // Items that partitions may add on tensor cores: no plan has more than its rows and these.
-std::uint32_t MostSpareItems(const HeadShape& shape);
+std::uint32_t MostSpareItems(std::uint32_t kv_heads);
 
 // Float32 values that `items` work items need.
 std::uint64_t WorkspaceFloats(std::uint64_t items, const HeadShape& shape);

@@ -277,25 +277,33 @@ TEST(PagedAttentionBitsTest, OfChunksOnTensorCoresDoNotEither) {
 
 const HeadShape kShape{8, 2, 64};  // 4 heads per KV head: tiles of 4 rows, chunks of 16
 
+const AttentionTile& TileOf(const AttentionWork& work, std::uint32_t row) {
+  return *std::find_if(work.tiles.begin(), work.tiles.end(), [row](const AttentionTile& tile) {
+    return tile.first_row <= row && row < tile.first_row + tile.rows;
+  });
+}
+
 TEST(PlanAttentionTest, PlansOnlyPositionsInTheWindow) {
   const std::vector<RaggedSegment> segments = {{0, 1, 1000, {}}, {1, 6, 510, {}}};
   const std::vector<std::uint32_t> tables = {0, 63};
   const AttentionWork all = PlanAttention(segments, tables, kShape, 0, AttentionKind::kFloat);
   ASSERT_EQ(all.tiles.size(), 3u);
-  EXPECT_EQ(all.tiles[0].partitions, 4u);
-  EXPECT_EQ(all.tiles[1].rows, 4u);
-  EXPECT_EQ(all.tiles[1].partitions, 3u) << "positions 510 to 513 reach into the third";
-  EXPECT_EQ(all.tiles[2].table, 63u);
+  EXPECT_EQ(TileOf(all, 0).partitions, 4u);
+  EXPECT_EQ(TileOf(all, 1).rows, 4u);
+  EXPECT_EQ(TileOf(all, 1).partitions, 3u) << "positions 510 to 513 reach into the third";
+  EXPECT_EQ(TileOf(all, 5).table, 63u);
   ASSERT_EQ(all.rows.size(), 7u);
-  EXPECT_EQ(all.rows[4].tile, 1u);
-  EXPECT_EQ(all.rows[5].tile, 2u);
+  for (const AttentionRow& row : all.rows) {
+    EXPECT_EQ(all.tiles[row.tile].first_row, TileOf(all, row.row).first_row);
+  }
   const AttentionWork near = PlanAttention(segments, tables, kShape, 100, AttentionKind::kFloat);
-  ASSERT_EQ(near.tiles[0].partitions, 1u);
-  EXPECT_EQ(near.items[0].begin, 768u) << "901 is the first that is seen";
+  ASSERT_EQ(TileOf(near, 0).partitions, 1u);
+  EXPECT_EQ(near.items[TileOf(near, 0).first_item].begin, 768u) << "901 is the first that is seen";
   const AttentionWork tensor =
       PlanAttention(segments, tables, kShape, 100, AttentionKind::kTensorCores);
-  EXPECT_EQ(tensor.items[0].begin, 896u);
-  EXPECT_EQ(tensor.items[tensor.tiles[0].partitions - 1].end, 1001u);
+  const AttentionTile& tile = TileOf(tensor, 0);
+  EXPECT_EQ(tensor.items[tile.first_item].begin, 896u);
+  EXPECT_EQ(tensor.items[tile.first_item + tile.partitions - 1].end, 1001u);
 }
 
 TEST(PlanAttentionTest, MakesChunksOfManyRowsAlone) {
@@ -311,21 +319,39 @@ TEST(PlanAttentionTest, MakesChunksOfManyRowsAlone) {
   EXPECT_EQ(work.chunks[4].first_position, 0u);
 }
 
-TEST(PlanAttentionTest, FillsTheDeviceWithPartitionsAsLongAsPossible) {
-  const HeadShape shape{32, 8, 128};  // 33 items are two blocks per multiprocessor
-  for (std::uint32_t rows : {1u, 2u, 8u, 32u, 64u, 256u}) {
-    for (std::uint32_t context : {1u, 100u, 1024u, 2000u, 4096u, 8192u}) {
-      std::vector<RaggedSegment> segments;
-      for (std::uint32_t row = 0; row < rows; ++row) segments.push_back({row, 1, context - 1, {}});
-      const AttentionWork work = PlanAttention(segments, std::vector<std::uint32_t>(rows, 0), shape,
-                                               0, AttentionKind::kTensorCores);
-      const auto items = static_cast<std::uint32_t>(work.items.size());
-      const std::uint32_t most = rows * ((context + kPositionTile - 1) / kPositionTile);
-      EXPECT_GE(items, std::min(33u, most)) << rows << " rows of " << context;
-      EXPECT_LE(items, rows + MostSpareItems(shape)) << rows << " rows of " << context;
-      if (rows < 64) continue;
-      EXPECT_EQ(items, rows) << "nothing to merge: " << rows << " rows of " << context;
+// The longest item against the mean work of a thread block that the device runs at once, and
+// against one tile, the least that an item can be.
+void ExpectEvenItems(const std::vector<std::uint32_t>& lengths, const HeadShape& shape) {
+  std::vector<RaggedSegment> segments;
+  std::uint64_t total = 0;
+  for (std::uint32_t row = 0; row < lengths.size(); ++row) {
+    segments.push_back({row, 1, lengths[row] - 1, {}});
+    total += lengths[row];
+  }
+  const AttentionWork work =
+      PlanAttention(segments, std::vector<std::uint32_t>(lengths.size(), 0), shape, 0,
+                    AttentionKind::kTensorCores);
+  std::uint32_t longest = 0;
+  for (const AttentionItem& item : work.items) longest = std::max(longest, item.end - item.begin);
+  const double mean = static_cast<double>(total) * shape.kv_heads / kResidentBlocks;
+  EXPECT_LE(longest, 1.3 * std::max<double>(mean, kPositionTile))
+      << lengths.size() << " rows, mean " << mean;
+  EXPECT_LE(work.items.size(), lengths.size() + MostSpareItems(shape.kv_heads));
+  EXPECT_EQ(work.items[0].end - work.items[0].begin, longest) << "the longest begins first";
+}
+
+TEST(PlanAttentionTest, GivesEveryThreadBlockAnEqualShareOfTheWork) {
+  std::vector<std::uint32_t> one_long(64, 512);
+  one_long[40] = 32768;
+  ExpectEvenItems(one_long, {32, 8, 128});
+  std::mt19937 random(29);
+  for (int i = 0; i < 1000; ++i) {
+    std::vector<std::uint32_t> lengths(1 + random() % 256);
+    for (std::uint32_t& length : lengths) {
+      length = 1 + random() % (random() % 8 == 0 ? 65536 : 1024);
     }
+    const std::uint32_t kv_heads = 1u << random() % 5;
+    ExpectEvenItems(lengths, {4 * kv_heads, kv_heads, 128});
   }
 }
 
