@@ -47,6 +47,7 @@ absl::StatusOr<std::unique_ptr<Backend>> Make(const CudaChoiceOptions& options, 
     PENSTOCK_ASSIGN_OR_RETURN(cuda.weights, model.Load(progress));
     cuda.dtype = model.dtype;
     cuda.block_size = options.block_size;
+    cuda.parts = options.parts;
     return MakeCudaBackend(std::move(cuda), gpu);
   }
   if (options.wanted == "cuda") return has_all;

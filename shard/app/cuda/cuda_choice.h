@@ -5,6 +5,7 @@
 #include <string>
 
 #include "shard/backend/cuda/gpu.h"
+#include "shard/backend/cuda/parts.h"
 #include "shard/executor/model_rank.h"
 
 namespace penstock::shard::cuda {
@@ -15,6 +16,7 @@ struct CudaChoiceOptions {
   bool padded = false;       // padded KV layout
   bool contrastive = false;  // --contrastive-search
   void* stream = nullptr;    // of the device: cudaStream_t
+  CudaParts parts;
 };
 
 // `auto` is cuda if it supports the model and the options. Otherwise it is reference, after a

@@ -37,12 +37,22 @@ absl::Status CheckOptions(const options::Values& values) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<OpenDevice>> Open(const options::Values& values) {
+// For finding out which part of the backend is at fault on a device that gives wrong answers.
+absl::StatusOr<cuda::CudaParts> PartsFromEnvironment() {
+  constexpr char kVariable[] = "PENSTOCK_CUDA_WITHOUT";
+  const char* const without = std::getenv(kVariable);
+  auto parts = cuda::PartsWithout(without == nullptr ? "" : without);
+  if (!parts.ok()) return WithContext(parts.status(), kVariable);
+  return parts;
+}
+
+absl::StatusOr<std::shared_ptr<OpenDevice>> Open(const options::Values& values,
+                                                 const cuda::CudaParts& parts) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string name,
                             cuda::DeviceOfRank(std::getenv("CUDA_VISIBLE_DEVICES"),
                                                static_cast<std::uint32_t>(values.GetInt("rank"))));
   ::setenv("CUDA_VISIBLE_DEVICES", name.c_str(), 1);
-  auto gpu = cuda::CudaGpu::Open(0);
+  auto gpu = cuda::CudaGpu::Open(0, parts);
   if (!gpu.ok()) {
     return WithContext(gpu.status(),
                        "--device cuda needs an NVIDIA GPU and a driver for CUDA 13 "
@@ -65,8 +75,9 @@ absl::StatusOr<std::shared_ptr<OpenDevice>> Open(const options::Values& values) 
 absl::StatusOr<Platform> OpenPlatform(const options::Values& values,
                                       const std::string& /*kept_folder*/) {
   PENSTOCK_RETURN_IF_ERROR(CheckOptions(values));
-  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<OpenDevice> open, Open(values));
   cuda::CudaChoiceOptions choice;
+  PENSTOCK_ASSIGN_OR_RETURN(choice.parts, PartsFromEnvironment());
+  PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<OpenDevice> open, Open(values, choice.parts));
   choice.wanted = values.GetString("backend");
   choice.block_size = static_cast<std::uint32_t>(values.GetInt("block-size"));
   choice.padded = values.GetString("kv-layout") == "padded";

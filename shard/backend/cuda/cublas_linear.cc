@@ -136,9 +136,8 @@ absl::Status CublasLinear::Multiply(const Plan& plan, const LinearArgs& args,
                   "product");
 }
 
-absl::StatusOr<float> CublasLinear::Milliseconds(const Plan& plan, const LinearArgs& args,
-                                                 const cublasLtMatmulAlgo_t& algorithm) {
-  PENSTOCK_RETURN_IF_ERROR(Multiply(plan, args, algorithm));  // loads the kernel
+absl::StatusOr<float> CublasLinear::Milliseconds(const std::function<absl::Status()>& run) {
+  PENSTOCK_RETURN_IF_ERROR(run());  // loads the kernel
   float sum = 0;
   for (int i = 0; i < kTimedRuns; ++i) {
     if (other_data_ != nullptr) {
@@ -146,7 +145,7 @@ absl::StatusOr<float> CublasLinear::Milliseconds(const Plan& plan, const LinearA
           ToStatus(cudaMemsetAsync(other_data_, i, 2 * cache_bytes_, stream_), "timing"));
     }
     PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaEventRecord(begin_, stream_), "timing"));
-    PENSTOCK_RETURN_IF_ERROR(Multiply(plan, args, algorithm));
+    PENSTOCK_RETURN_IF_ERROR(run());
     PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaEventRecord(end_, stream_), "timing"));
     PENSTOCK_RETURN_IF_ERROR(ToStatus(cudaEventSynchronize(end_), "timing"));
     float spent = 0;
@@ -156,25 +155,32 @@ absl::StatusOr<float> CublasLinear::Milliseconds(const Plan& plan, const LinearA
   return sum;
 }
 
-absl::StatusOr<cublasLtMatmulAlgo_t> CublasLinear::Fastest(const Plan& plan,
-                                                           const LinearArgs& args) {
+absl::StatusOr<CublasLinear::Choice> CublasLinear::Fastest(const Plan& plan, const LinearArgs& args,
+                                                           DType dtype) {
   std::array<cublasLtMatmulHeuristicResult_t, kCandidates> found;
   int count = 0;
   PENSTOCK_RETURN_IF_ERROR(ToStatus(
       cublasLtMatmulAlgoGetHeuristic(handle_, plan.product, plan.weight, plan.in, plan.out,
                                      plan.out, plan.preference, kCandidates, found.data(), &count),
       "choice of an algorithm"));
-  std::optional<cublasLtMatmulAlgo_t> best;
+  bool any = false;
+  Choice best;
   float shortest = std::numeric_limits<float>::infinity();
+  if (skinny_ && IsSkinny(args, dtype)) {
+    PENSTOCK_ASSIGN_OR_RETURN(shortest, Milliseconds([&] { return SkinnyLinear(args, stream_); }));
+    any = true;
+  }
   for (int i = 0; i < count; ++i) {
-    const auto spent = Milliseconds(plan, args, found[static_cast<std::size_t>(i)].algo);
+    const cublasLtMatmulAlgo_t& algorithm = found[static_cast<std::size_t>(i)].algo;
+    const auto spent = Milliseconds([&] { return Multiply(plan, args, algorithm); });
     // Some algorithms refuse some sizes; clear the error, which the next launch would report.
     if (!spent.ok()) cudaGetLastError();
     if (!spent.ok() || *spent >= shortest) continue;
     shortest = *spent;
-    best = found[static_cast<std::size_t>(i)].algo;
+    best = algorithm;
+    any = true;
   }
-  if (best.has_value()) return *best;
+  if (any) return best;
   return absl::InternalError("cublasLt has no algorithm for a GEMM of " +
                              std::to_string(args.rows) + " x " + std::to_string(args.in_width) +
                              " x " + std::to_string(args.out_width));
@@ -182,7 +188,7 @@ absl::StatusOr<cublasLtMatmulAlgo_t> CublasLinear::Fastest(const Plan& plan,
 
 absl::Status CublasLinear::Tune(const LinearArgs& args, DType dtype) {
   const Shape shape = ShapeOf(args, dtype);
-  if (algorithms_.contains(shape)) return absl::OkStatus();
+  if (choices_.contains(shape)) return absl::OkStatus();
   Plan plan;
   PENSTOCK_RETURN_IF_ERROR(plan.Make(args, shape));
   // Without it the measured times are less exact.
@@ -190,19 +196,20 @@ absl::Status CublasLinear::Tune(const LinearArgs& args, DType dtype) {
     other_data_ = nullptr;
     cudaGetLastError();
   }
-  const auto fastest = Fastest(plan, args);
+  const auto fastest = Fastest(plan, args, dtype);
   cudaFree(std::exchange(other_data_, nullptr));
   if (!fastest.ok()) return fastest.status();
-  algorithms_[shape] = *fastest;
+  choices_[shape] = *fastest;
   return absl::OkStatus();
 }
 
 absl::Status CublasLinear::Run(const LinearArgs& args, DType dtype) {
   const Shape shape = ShapeOf(args, dtype);
+  const auto found = choices_.find(shape);
+  if (found != choices_.end() && !found->second.has_value()) return SkinnyLinear(args, stream_);
   Plan plan;
   PENSTOCK_RETURN_IF_ERROR(plan.Make(args, shape));
-  const auto found = algorithms_.find(shape);
-  if (found != algorithms_.end()) return Multiply(plan, args, found->second);
+  if (found != choices_.end()) return Multiply(plan, args, *found->second);
   cublasLtMatmulHeuristicResult_t first;
   int count = 0;
   PENSTOCK_RETURN_IF_ERROR(
@@ -210,7 +217,7 @@ absl::Status CublasLinear::Run(const LinearArgs& args, DType dtype) {
                                               plan.out, plan.preference, 1, &first, &count),
                "choice of an algorithm"));
   if (count == 0) return absl::InternalError("cublasLt has no algorithm for a GEMM");
-  algorithms_.emplace(shape, first.algo);
+  choices_.emplace(shape, first.algo);
   return Multiply(plan, args, first.algo);
 }
 

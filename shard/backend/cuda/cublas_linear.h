@@ -1,7 +1,7 @@
 // GEMMs by cuBLASLt, with the algorithm measured for each size. In the CUDA build only.
 //
 // The library proposes algorithms, with a workspace that allows split-K. Tune times each on the
-// device and keeps the fastest. Before each run the device's cache is overwritten, since in a step
+// device, and SkinnyLinear for few rows, and keeps the fastest. Before each run the device's cache is overwritten, since in a step
 // the weights of the next layer are not in the cache. A size that was not tuned uses the library's
 // first proposal.
 //
@@ -15,7 +15,9 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 
 #include "shard/backend/cuda/gpu.h"
 
@@ -24,7 +26,8 @@ namespace penstock::shard::cuda {
 class CublasLinear {
  public:
   // `stream` outlives the object.
-  explicit CublasLinear(cudaStream_t stream) : stream_(stream) {}
+  // `skinny`: whether SkinnyLinear may be chosen.
+  CublasLinear(cudaStream_t stream, bool skinny) : stream_(stream), skinny_(skinny) {}
   ~CublasLinear();
   CublasLinear(const CublasLinear&) = delete;
   CublasLinear& operator=(const CublasLinear&) = delete;
@@ -42,23 +45,24 @@ class CublasLinear {
     friend auto operator<=>(const Shape&, const Shape&) = default;
   };
   struct Plan;  // descriptors of one GEMM
+  using Choice = std::optional<cublasLtMatmulAlgo_t>;  // empty: SkinnyLinear
 
   static Shape ShapeOf(const LinearArgs& args, DType dtype);
   absl::Status Multiply(const Plan& plan, const LinearArgs& args,
                         const cublasLtMatmulAlgo_t& algorithm);
-  absl::StatusOr<cublasLtMatmulAlgo_t> Fastest(const Plan& plan, const LinearArgs& args);
+  absl::StatusOr<Choice> Fastest(const Plan& plan, const LinearArgs& args, DType dtype);
   // The time of several runs together, each with other data in the device's cache.
-  absl::StatusOr<float> Milliseconds(const Plan& plan, const LinearArgs& args,
-                                     const cublasLtMatmulAlgo_t& algorithm);
+  absl::StatusOr<float> Milliseconds(const std::function<absl::Status()>& run);
 
-  cudaStream_t stream_;
+  const cudaStream_t stream_;
+  const bool skinny_;
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
   cudaEvent_t begin_ = nullptr;
   cudaEvent_t end_ = nullptr;
   void* other_data_ = nullptr;  // while something is timed, if memory is left
   std::size_t cache_bytes_ = 0;
-  std::map<Shape, cublasLtMatmulAlgo_t> algorithms_;
+  std::map<Shape, Choice> choices_;
 };
 
 }  // namespace penstock::shard::cuda

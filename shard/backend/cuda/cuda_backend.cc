@@ -41,7 +41,7 @@ class CudaBackend final : public Backend, public DeviceSampler {
       : options_(std::move(options)),
         gpu_(gpu),
         runner_(options_.program, options_.dtype, gpu),
-        attention_(options_.tensor_cores
+        attention_(options_.parts.tensor_cores
                        ? AttentionKindOf(options_.dtype, Heads(), options_.block_size)
                        : AttentionKind::kFloat) {}
   ~CudaBackend() override { FreeGraphs(); }
@@ -78,7 +78,7 @@ class CudaBackend final : public Backend, public DeviceSampler {
   // With one rank the device has whole rows of logits, and graphs include the sampling.
   bool Alone() const { return options_.program.part.world == 1; }
   bool RecordsGraphs() const {
-    return options_.graphs && (Alone() || communicator_->CanBeRecorded());
+    return options_.parts.graphs && (Alone() || communicator_->CanBeRecorded());
   }
   InputLimits LimitsOfInputs() const;
   absl::Status PrepareRunner(const InputLimits& inputs);
@@ -153,7 +153,7 @@ absl::Status CudaBackend::Prepare(const BackendLimits& limits, Communicator* com
   const std::uint32_t graph_rows = std::min(options_.max_graph_rows, limits.max_step_tokens);
   buckets_.emplace(graph_rows, Items());
   logit_rows_ = limits.max_logit_rows;
-  if (options_.graphs && Alone()) logit_rows_ = std::max(logit_rows_, graph_rows);
+  if (options_.parts.graphs && Alone()) logit_rows_ = std::max(logit_rows_, graph_rows);
   PENSTOCK_RETURN_IF_ERROR(PrepareRunner(inputs));
   const std::size_t shares = std::size_t{options_.program.part.world} * limits.max_logit_rows *
                              options_.program.Width(Buffer::kLogits);

@@ -22,6 +22,7 @@
 
 #include "shard/backend/backend.h"
 #include "shard/backend/cuda/gpu.h"
+#include "shard/backend/cuda/parts.h"
 #include "shard/model/program.h"
 #include "shard/weights/loader.h"
 
@@ -32,8 +33,7 @@ struct CudaOptions {
   LoadedWeights weights;  // copied to the device, then freed
   DType dtype = DType::kBFloat16;
   std::uint32_t block_size = 16;
-  bool graphs = true;        // record decode steps
-  bool tensor_cores = true;  // for attention, where there are kernels
+  CudaParts parts;
   std::uint32_t max_graph_rows = 256;
 };
 

@@ -20,13 +20,14 @@ namespace {
 // Events of the last marks; an older mark is done when a later one is.
 constexpr std::size_t kMarks = 64;
 constexpr int kLeastMajor = 8;  // of the compute capability: the oldest device with machine code
+constexpr int kLeastMajorForOverlap = 9;
 constexpr std::size_t kLeastBytes = 16;  // nothing at all cannot be allocated
 
 static_assert(Gpu::kMostMarks == CompletionWatch::kMostWaiting);
 
 class RealGpu final : public CudaGpu {
  public:
-  explicit RealGpu(int index) : index_(index) {}
+  RealGpu(int index, const CudaParts& parts) : index_(index), parts_(parts) {}
   ~RealGpu() override;
 
   absl::Status Initialize();
@@ -85,6 +86,7 @@ class RealGpu final : public CudaGpu {
   }
 
   const int index_;
+  const CudaParts parts_;
   std::string description_;
   std::string uuid_;
   std::uint64_t total_bytes_ = 0;
@@ -122,6 +124,7 @@ absl::Status RealGpu::Initialize() {
                                          std::to_string(properties.minor) +
                                          ". The least is 8.0 (A100)");
   }
+  LetKernelsOverlap(parts_.overlap && properties.major >= kLeastMajorForOverlap);
   uuid_.assign(properties.uuid.bytes, sizeof properties.uuid.bytes);
   total_bytes_ = properties.totalGlobalMem;
   char size[32];
@@ -141,7 +144,7 @@ absl::Status RealGpu::Initialize() {
   watch_ = std::make_unique<CompletionWatch>([this](Gpu::Mark mark) {
     return ToStatus(cudaEventSynchronize(ends_[mark % kMostMarks]), "a step");
   });
-  linear_ = std::make_unique<CublasLinear>(stream_);
+  linear_ = std::make_unique<CublasLinear>(stream_, parts_.skinny_products);
   return linear_->Open();
 }
 
@@ -220,8 +223,8 @@ absl::StatusOr<bool> RealGpu::Done(DeviceQueue::Mark mark) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<CudaGpu>> CudaGpu::Open(int index) {
-  auto gpu = std::make_unique<RealGpu>(index);
+absl::StatusOr<std::unique_ptr<CudaGpu>> CudaGpu::Open(int index, const CudaParts& parts) {
+  auto gpu = std::make_unique<RealGpu>(index, parts);
   PENSTOCK_RETURN_IF_ERROR(gpu->Initialize());
   return std::unique_ptr<CudaGpu>(std::move(gpu));
 }

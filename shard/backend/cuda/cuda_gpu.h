@@ -10,6 +10,7 @@
 #include <string>
 
 #include "shard/backend/cuda/gpu.h"
+#include "shard/backend/cuda/parts.h"
 #include "shard/parallel/device_queue.h"
 
 namespace penstock::shard::cuda {
@@ -18,7 +19,7 @@ class CudaGpu : public Gpu, public DeviceQueue {
  public:
   // FailedPrecondition if there is no driver or no such device. `index` counts what
   // CUDA_VISIBLE_DEVICES shows.
-  static absl::StatusOr<std::unique_ptr<CudaGpu>> Open(int index);
+  static absl::StatusOr<std::unique_ptr<CudaGpu>> Open(int index, const CudaParts& parts = {});
 
   // "NVIDIA H200, 139.8 GiB".
   virtual std::string Description() const = 0;

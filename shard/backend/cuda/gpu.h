@@ -21,18 +21,6 @@
 
 namespace penstock::shard::cuda {
 
-// out = in * weight^T (+ bias), or out += that. Elements of the model's dtype, sums in float32.
-struct LinearArgs {
-  const void* in = nullptr;      // [rows, in_width]
-  const void* weight = nullptr;  // [out_width, in_width]
-  const void* bias = nullptr;    // [out_width] or null
-  void* out = nullptr;           // [rows, out_width]
-  std::uint32_t rows = 0;
-  std::uint32_t in_width = 0;
-  std::uint32_t out_width = 0;
-  bool accumulate = false;
-};
-
 class Gpu {
  public:
   using Graph = void*;

@@ -114,6 +114,30 @@ struct SelectArgs {
 };
 absl::Status SelectRows(const SelectArgs& args, DType dtype, Stream stream);
 
+// out = in * weight^T (+ bias), or out += that. Elements of the model's dtype, sums in float32.
+struct LinearArgs {
+  const void* in = nullptr;      // [rows, in_width]
+  const void* weight = nullptr;  // [out_width, in_width]
+  const void* bias = nullptr;    // [out_width] or null
+  void* out = nullptr;           // [rows, out_width]
+  std::uint32_t rows = 0;
+  std::uint32_t in_width = 0;
+  std::uint32_t out_width = 0;
+  bool accumulate = false;
+};
+
+// The same for at most kMostSkinnyRows rows in bfloat16, by a kernel that is as fast as the weights
+// can be read. `in` and `weight` begin at multiples of 16 bytes. A row's bits do not depend on the
+// number of rows.
+inline constexpr std::uint32_t kMostSkinnyRows = 32;
+bool IsSkinny(const LinearArgs& args, DType dtype);
+absl::Status SkinnyLinear(const LinearArgs& args, Stream stream);
+
+// Whether a kernel may begin before the one ahead of it in the stream is complete, so that the time
+// between them is not lost. Only for devices of compute capability 9.0 and newer. Not while a
+// kernel is launched; at first they may not.
+void LetKernelsOverlap(bool overlap);
+
 // Elements to float32 and back, for sums over the ranks and for logits.
 absl::Status Widen(const void* in, float* out, std::uint64_t count, DType dtype, Stream stream);
 absl::Status Narrow(const float* in, void* out, std::uint64_t count, DType dtype, Stream stream);

@@ -101,6 +101,7 @@ struct AttentionArgs {
   std::uint32_t window = 0;
   float scale = 1.0f;
   HeadShape shape;
+  AttentionKind kind = AttentionKind::kFloat;  // of the plan
 };
 absl::Status PagedAttention(const AttentionArgs& args, DType dtype, Stream stream);
 

@@ -194,6 +194,7 @@ DeviceInputs StepInputs::OnDevice() const {
     args.block_size = block_size_;
     args.window = windows_[i].window;
     args.shape = shape_;
+    args.kind = kind_;
   }
   return inputs;
 }

@@ -176,6 +176,7 @@ __device__ void Store(const AttentionArgs& args, const Job& job, Shared shared,
 
 template <class T>
 __global__ void PartitionKernel(AttentionArgs args) {
+  FollowEarlierKernels();
   PENSTOCK_DYNAMIC_SHARED(memory);
   const int dim = static_cast<int>(args.shape.head_dim);
   const int keys = TileKeys(dim);
@@ -199,10 +200,38 @@ __global__ void PartitionKernel(AttentionArgs args) {
   Store(args, job, shared, mixed);
 }
 
+constexpr int kPartsAtOnce = 4;  // whose loads are on their way together
+
+// sums += the outputs of parts [first, first + count), by their weights, which lane i has of part i.
+__device__ void AddParts(const float* parts, std::uint64_t stride, int dim, int count, float weight,
+                         float (&sums)[kMaxDim / kWarp]) {
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
+  for (int first = 0; first < count; first += kPartsAtOnce) {
+    float values[kPartsAtOnce][kMaxDim / kWarp];
+#pragma unroll
+    for (int i = 0; i < kPartsAtOnce; ++i) {
+#pragma unroll
+      for (int j = 0; j < kMaxDim / kWarp; ++j) {
+        const int d = lane + j * kWarp;
+        values[i][j] = d < dim && first + i < count ? parts[(first + i) * stride + d] : 0.0f;
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kPartsAtOnce; ++i) {
+      if (first + i >= count) break;
+      const float factor = __shfl_sync(kAllLanes, weight, first + i);
+#pragma unroll
+      for (int j = 0; j < kMaxDim / kWarp; ++j) sums[j] += values[i][j] * factor;
+    }
+  }
+}
+
 // A warp per row and query head; partitions from left to right. Lanes hold the weights of 32
-// partitions at a time and every 32nd dimension.
-template <class T>
+// partitions at a time and every 32nd dimension. kOneIsDone: rows of one partition have their
+// output already.
+template <class T, bool kOneIsDone>
 __global__ void MergeKernel(AttentionArgs args) {
+  FollowEarlierKernels();
   const AttentionRow row = args.rows[blockIdx.x];
   const std::uint32_t head = blockIdx.y * (blockDim.x / kWarp) + threadIdx.x / kWarp;
   if (head >= args.shape.heads) return;
@@ -210,6 +239,7 @@ __global__ void MergeKernel(AttentionArgs args) {
   const int dim = static_cast<int>(args.shape.head_dim);
   const std::uint32_t group = args.shape.heads / args.shape.kv_heads;
   const AttentionTile tile = args.tiles[row.tile];
+  if (kOneIsDone && tile.partitions == 1) return;
   const int m = static_cast<int>((row.row - tile.first_row) * group + head % group);
   const int partitions = static_cast<int>(tile.partitions);
   const float* const parts = PartOf(args, tile.first_item, head / group, m);
@@ -226,16 +256,8 @@ __global__ void MergeKernel(AttentionArgs args) {
     const float* const own = parts + (first + lane) * stride;
     const float weight = lane < count ? expf(own[dim] - maximum) : 0.0f;
     const float own_total = lane < count ? weight * own[dim + 1] : 0.0f;
-    for (int i = 0; i < count; ++i) {
-      const float* const part = parts + (first + i) * stride;
-      const float factor = __shfl_sync(kAllLanes, weight, i);
-      total += __shfl_sync(kAllLanes, own_total, i);
-#pragma unroll
-      for (int j = 0; j < kMaxDim / kWarp; ++j) {
-        const int d = lane + j * kWarp;
-        if (d < dim) sums[j] += part[d] * factor;
-      }
-    }
+    for (int i = 0; i < count; ++i) total += __shfl_sync(kAllLanes, own_total, i);
+    AddParts(parts + first * stride, stride, dim, count, weight, sums);
   }
   T* out = static_cast<T*>(args.out) + (std::uint64_t{row.row} * args.shape.heads + head) * dim;
 #pragma unroll
@@ -255,16 +277,19 @@ void AttendInFloat(const AttentionArgs& args, Stream stream) {
 }  // namespace
 
 absl::Status PagedAttention(const AttentionArgs& args, DType dtype, Stream stream) {
-  const bool tensor_cores =
-      AttentionKindOf(dtype, args.shape, args.block_size) == AttentionKind::kTensorCores;
+  const bool tensor_cores = args.kind == AttentionKind::kTensorCores;
   if (tensor_cores) PENSTOCK_RETURN_IF_ERROR(AttendOnTensorCores(args, stream));
   if (args.row_count == 0) return absl::OkStatus();
   constexpr unsigned kMergeWarps = 4;
   const dim3 rows(args.row_count, CeilDivide(args.shape.heads, kMergeWarps));
   return ForElement(dtype, [&](auto element) {
     using T = decltype(element);
-    if (!tensor_cores) AttendInFloat<T>(args, stream);
-    PENSTOCK_LAUNCH(MergeKernel<T>, rows, kMergeWarps * kWarp, 0, stream, args);
+    if (tensor_cores) {
+      PENSTOCK_LAUNCH((MergeKernel<T, true>), rows, kMergeWarps * kWarp, 0, stream, args);
+    } else {
+      AttendInFloat<T>(args, stream);
+      PENSTOCK_LAUNCH((MergeKernel<T, false>), rows, kMergeWarps * kWarp, 0, stream, args);
+    }
   });
 }
 

@@ -13,7 +13,7 @@
 #include <cuda_runtime.h>
 
 #define PENSTOCK_LAUNCH(kernel, grid, block, shared_bytes, stream, ...) \
-  kernel<<<grid, block, shared_bytes, static_cast<cudaStream_t>(stream)>>>(__VA_ARGS__)
+  ::penstock::shard::cuda::LaunchKernel(kernel, grid, block, shared_bytes, stream, __VA_ARGS__)
 #define PENSTOCK_DYNAMIC_SHARED(name)                           \
   extern __shared__ __align__(16) unsigned char name##_bytes[]; \
   float* name = reinterpret_cast<float*>(name##_bytes)
@@ -27,6 +27,40 @@ __device__ T FromFloat(float value);
 template <>
 __device__ inline Bf16 FromFloat<Bf16>(float value) {
   return __float2bfloat16_rn(value);
+}
+
+bool KernelsOverlap();
+
+// LaunchStatus returns its error.
+template <class... Parameters, class... Args>
+void LaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                  void* stream, Args... args) {
+  cudaLaunchAttribute overlap = {};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = static_cast<cudaStream_t>(stream);
+  config.attrs = &overlap;
+  config.numAttrs = KernelsOverlap() ? 1 : 0;
+  cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(args)...);
+}
+
+// Programmatic dependent launch (sm_90 and newer): blocks of the next kernel of the stream may
+// begin once all blocks of this one have called LetNextKernelBegin. It then waits in
+// WaitForEarlierKernels until the earlier kernels are complete and their writes can be read. Every
+// kernel calls both, since a kernel that does not wait could end before an earlier one.
+__device__ inline void LetNextKernelBegin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+__device__ inline void WaitForEarlierKernels() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 inline absl::Status LaunchStatus() {
@@ -43,6 +77,20 @@ absl::Status AllowShared(Kernel kernel, std::size_t bytes) {
       kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
   if (error == cudaSuccess) return absl::OkStatus();
   return absl::InternalError(cudaGetErrorString(error));
+}
+
+// 16 bytes that no thread reads again soon: they do not take the place of others in the caches.
+// They do not change while the kernel runs.
+template <class T>
+__device__ T LoadOnce(const void* from) {
+  static_assert(sizeof(T) == 16);
+  std::uint32_t words[4];
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "l"(from));
+  T value;
+  memcpy(&value, words, sizeof value);
+  return value;
 }
 
 }  // namespace penstock::shard::cuda
@@ -67,6 +115,14 @@ struct alignas(16) Bytes16 {
 };
 __device__ inline void Copy16(void* to, const void* from) {
   *static_cast<Bytes16*>(to) = *static_cast<const Bytes16*>(from);
+}
+
+__device__ inline Bytes16 LoadOnce16(const void* from) { return LoadOnce<Bytes16>(from); }
+
+// What a kernel begins with that has nothing to do before.
+__device__ inline void FollowEarlierKernels() {
+  LetNextKernelBegin();
+  WaitForEarlierKernels();
 }
 
 constexpr int kWarp = 32;

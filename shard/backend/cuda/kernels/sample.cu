@@ -162,6 +162,7 @@ __device__ void Penalize(const SampleRow& params, std::uint32_t generated, float
 }
 
 __global__ void __launch_bounds__(kThreads) ProcessKernel(SampleArgs args) {
+  FollowEarlierKernels();
   __shared__ std::uint32_t newest_is_listed;
   const SampleRow& params = args.rows[blockIdx.x];
   float* row = args.logits + std::uint64_t{blockIdx.x} * args.width;
@@ -195,6 +196,7 @@ __global__ void __launch_bounds__(kThreads) ProcessKernel(SampleArgs args) {
 }
 
 __global__ void __launch_bounds__(kThreads) LookKernel(SampleArgs args) {
+  FollowEarlierKernels();
   const float* const logits = LogitsOfRow(args);
   const std::uint32_t end = End(args.width);
   Score best = {-INFINITY, kNobody};
@@ -219,6 +221,7 @@ __device__ bool IsOfRow(const SampleRow& params) {
 }
 
 __global__ void __launch_bounds__(kThreads) WeighKernel(SampleArgs args) {
+  FollowEarlierKernels();
   const SampleRow& params = args.rows[blockIdx.x];
   const bool filtered = IsFiltered(params, args.width);
   const bool samples = params.do_sample != 0;
@@ -265,6 +268,7 @@ __global__ void __launch_bounds__(kThreads) WeighKernel(SampleArgs args) {
 }
 
 __global__ void __launch_bounds__(kThreads) GatherKernel(SampleArgs args) {
+  FollowEarlierKernels();
   const SampleRow& params = args.rows[blockIdx.x];
   if (params.do_sample == 0 || !IsFiltered(params, args.width)) return;
   const std::uint32_t count = PartsOf(args.width);
@@ -329,6 +333,7 @@ __device__ std::uint32_t DrawFiltered(const SampleArgs& args, const Part* parts,
 }
 
 __global__ void __launch_bounds__(kThreads) DrawKernel(SampleArgs args) {
+  FollowEarlierKernels();
   __shared__ Candidates candidates;
   const SampleRow& params = args.rows[blockIdx.x];
   const float* const logits = LogitsOfRow(args);

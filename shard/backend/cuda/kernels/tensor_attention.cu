@@ -334,7 +334,7 @@ __device__ void StoreChunk(const AttentionArgs& args, const Job& job, Bf16* shar
 }
 
 // Items: the warps have seen different keys of the same rows. Their sums, maxima and totals meet in
-// shared memory and are added in the order of the warps.
+// shared memory and are added in the order of the warps. A row of one partition is done.
 template <class G>
 __device__ void StorePart(const AttentionArgs& args, const Job& job, float* shared,
                           const Rows<G>& rows) {
@@ -369,6 +369,13 @@ __device__ void StorePart(const AttentionArgs& args, const Job& job, float* shar
       sum += sums[(w * kRows + m) * G::kOutStride + i % G::kDim] * factor;
       total += states[(w * kRows + m) * 2 + 1] * factor;
     }
+    if (job.tile.partitions == 1) {  // nothing to merge
+      const std::uint64_t row = job.tile.first_row + m / job.group;
+      const std::uint64_t head = blockIdx.y * job.group + m % job.group;
+      static_cast<Bf16*>(args.out)[(row * args.shape.heads + head) * G::kDim + i % G::kDim] =
+          FromFloat<Bf16>(sum / total);
+      continue;
+    }
     float* const part = PartOf(args, blockIdx.x, blockIdx.y, m);
     part[i % G::kDim] = sum;
     if (i % G::kDim != 0) continue;
@@ -380,6 +387,7 @@ __device__ void StorePart(const AttentionArgs& args, const Job& job, float* shar
 template <int kDim, bool kItems>
 __global__ void __launch_bounds__(kThreads)
     AttentionKernel(AttentionArgs args, unsigned block_shift) {
+  FollowEarlierKernels();
   using G = Geometry<kDim, kItems>;
   PENSTOCK_DYNAMIC_SHARED(memory);
   Job job;

@@ -56,7 +56,7 @@ class CudaBackendTest : public testing::Test {
       cuda.weights = std::move(weights);
       cuda.dtype = model.dtype;
       cuda.block_size = block_size;
-      cuda.graphs = graphs;
+      cuda.parts.graphs = graphs;
       cuda.max_graph_rows = graph_rows;
       return MakeCudaBackend(std::move(cuda), gpu);
     };

@@ -114,6 +114,17 @@ inline Bf16 FromFloat<Bf16>(float value) {
   return {static_cast<std::uint16_t>((wide + 0x7fff + ((wide >> 16) & 1)) >> 16)};
 }
 
+// Kernels run one after another.
+inline void LetNextKernelBegin() {}
+inline void WaitForEarlierKernels() {}
+
+template <class T>
+T LoadOnce(const void* from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
 inline absl::Status LaunchStatus() { return absl::OkStatus(); }
 
 // No block has more of it on an A100.

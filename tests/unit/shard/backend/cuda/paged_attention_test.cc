@@ -105,6 +105,7 @@ class AttentionBatch {
     args.window = case_.window;
     args.scale = kScale;
     args.shape = case_.shape;
+    args.kind = kind;
     EXPECT_TRUE(PagedAttention(args, case_.dtype, nullptr).ok());
     EXPECT_TRUE(FinishKernels().ok());
     return out;
