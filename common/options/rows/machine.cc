@@ -56,6 +56,10 @@ constexpr OptionSpec kRows[] = {
                "How the KV cache is stored: paged in blocks, or padded in sub-batches. On a GPU "
                "padded needs the reference backend.",
                {.advanced = true, .components = kLauncher | kShard}),
+    OptionSpec("batch-invariant", Type::kBool, "false",
+               "On a GPU: give every request the same bits whatever else is in its batch, which is "
+               "slower. CPUs always do.",
+               {.advanced = true, .components = kLauncher | kShard}),
     OptionSpec("block-size", Int(1, 1024), "16", "Tokens in one block of the KV cache.",
                {.advanced = true, .components = kLauncher | kShard | kSimshard}),
 };

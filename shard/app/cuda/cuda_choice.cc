@@ -21,7 +21,9 @@ absl::Status CudaHasAll(const CudaChoiceOptions& options, const Model& model) {
     return absl::UnimplementedError(
         "backend cuda has no contrastive search; `contrastive-search` needs backend reference");
   }
-  return CheckCudaBackend(model.program, model.dtype);
+  PENSTOCK_RETURN_IF_ERROR(CheckCudaBackend(model.program, model.dtype));
+  return options.batch_invariant ? CheckBatchInvariant(model.program, model.dtype)
+                                 : absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const CudaChoiceOptions& options,
@@ -47,6 +49,7 @@ absl::StatusOr<std::unique_ptr<Backend>> Make(const CudaChoiceOptions& options, 
     PENSTOCK_ASSIGN_OR_RETURN(cuda.weights, model.Load(progress));
     cuda.dtype = model.dtype;
     cuda.block_size = options.block_size;
+    cuda.batch_invariant = options.batch_invariant;
     cuda.parts = options.parts;
     return MakeCudaBackend(std::move(cuda), gpu);
   }

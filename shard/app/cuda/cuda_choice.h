@@ -15,6 +15,7 @@ struct CudaChoiceOptions {
   std::uint32_t block_size = 16;
   bool padded = false;       // padded KV layout
   bool contrastive = false;  // --contrastive-search
+  bool batch_invariant = false;
   void* stream = nullptr;    // of the device: cudaStream_t
   CudaParts parts;
 };

@@ -82,6 +82,7 @@ absl::StatusOr<Platform> OpenPlatform(const options::Values& values,
   choice.block_size = static_cast<std::uint32_t>(values.GetInt("block-size"));
   choice.padded = values.GetString("kv-layout") == "padded";
   choice.contrastive = values.GetBool("contrastive-search");
+  choice.batch_invariant = values.GetBool("batch-invariant");
   choice.stream = open->gpu->NativeStream();
   Platform platform;
   platform.device = {Device::Kind::kCuda, 0};

@@ -167,7 +167,7 @@ absl::StatusOr<CublasLinear::Choice> CublasLinear::Fastest(const Plan& plan, con
   Choice best;
   float shortest = std::numeric_limits<float>::infinity();
   if (skinny_ && IsSkinny(args, dtype)) {
-    PENSTOCK_ASSIGN_OR_RETURN(shortest, Milliseconds([&] { return SkinnyLinear(args, stream_); }));
+    PENSTOCK_ASSIGN_OR_RETURN(shortest, Milliseconds([&] { return SkinnyLinear({args}, stream_); }));
     any = true;
   }
   for (int i = 0; i < count; ++i) {
@@ -206,7 +206,7 @@ absl::Status CublasLinear::Tune(const LinearArgs& args, DType dtype) {
 absl::Status CublasLinear::Run(const LinearArgs& args, DType dtype) {
   const Shape shape = ShapeOf(args, dtype);
   const auto found = choices_.find(shape);
-  if (found != choices_.end() && !found->second.has_value()) return SkinnyLinear(args, stream_);
+  if (found != choices_.end() && !found->second.has_value()) return SkinnyLinear({args}, stream_);
   Plan plan;
   PENSTOCK_RETURN_IF_ERROR(plan.Make(args, shape));
   if (found != choices_.end()) return Multiply(plan, args, *found->second);

@@ -35,18 +35,24 @@ std::vector<WindowLayers> WindowsOf(const Program& program) {
   return {windows.begin(), windows.end()};
 }
 
+AttentionKind ChooseAttention(const CudaOptions& options) {
+  if (!options.parts.tensor_cores) return AttentionKind::kFloat;
+  const AttentionKind kind =
+      AttentionKindOf(options.dtype, HeadsOf(options.program), options.block_size);
+  return kind == AttentionKind::kTensorCores && options.batch_invariant ? AttentionKind::kFixed
+                                                                        : kind;
+}
+
 class CudaBackend final : public Backend, public DeviceSampler {
  public:
   CudaBackend(CudaOptions options, Gpu& gpu)
       : options_(std::move(options)),
         gpu_(gpu),
-        runner_(options_.program, options_.dtype, gpu),
-        attention_(options_.parts.tensor_cores
-                       ? AttentionKindOf(options_.dtype, Heads(), options_.block_size)
-                       : AttentionKind::kFloat) {}
+        runner_(options_.program, options_.dtype, gpu, options_.parts, options_.batch_invariant),
+        attention_(ChooseAttention(options_)) {}
   ~CudaBackend() override { FreeGraphs(); }
 
-  absl::Status Initialize();
+  absl::Status Initialize(const LoadedWeights& weights) { return runner_.LoadWeights(weights); }
   std::string Name() const override { return "cuda"; }
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
   absl::Status AllocateCache(const KvBlocks& blocks) override;
@@ -121,8 +127,6 @@ class CudaBackend final : public Backend, public DeviceSampler {
   std::vector<RaggedSegment> dummy_segments_;
   std::array<BlockId, kMostKvGroups> dummy_blocks_;  // by KV group
 };
-
-absl::Status CudaBackend::Initialize() { return runner_.LoadWeights(options_.weights); }
 
 InputLimits CudaBackend::LimitsOfInputs() const {
   // In decode each row has a block table and its own items.
@@ -413,8 +417,12 @@ std::uint64_t CudaBackend::MemoryBytes() const {
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(CudaOptions options, Gpu& gpu) {
   PENSTOCK_RETURN_IF_ERROR(CheckCudaBackend(options.program, options.dtype));
+  if (options.batch_invariant) {
+    PENSTOCK_RETURN_IF_ERROR(CheckBatchInvariant(options.program, options.dtype));
+  }
+  const LoadedWeights weights = std::move(options.weights);  // until they are on the device
   auto backend = std::make_unique<CudaBackend>(std::move(options), gpu);
-  PENSTOCK_RETURN_IF_ERROR(backend->Initialize());
+  PENSTOCK_RETURN_IF_ERROR(backend->Initialize(weights));
   return std::unique_ptr<Backend>(std::move(backend));
 }
 

@@ -33,8 +33,12 @@ struct CudaOptions {
   LoadedWeights weights;  // copied to the device, then freed
   DType dtype = DType::kBFloat16;
   std::uint32_t block_size = 16;
+  // A sequence's bits do not depend on the other sequences of a step, nor on how its prompt is cut
+  // into steps: products add in one order for any number of rows, and attention in partitions that
+  // begin at position 0. Only for bfloat16 and widths that SkinnyLinear takes.
+  bool batch_invariant = false;
   CudaParts parts;
-  std::uint32_t max_graph_rows = 256;
+  std::uint32_t max_graph_rows = 512;
 };
 
 // Returns the error of CheckCudaBackend (program_check.h). `gpu` outlives the backend.

@@ -126,12 +126,17 @@ struct LinearArgs {
   bool accumulate = false;
 };
 
-// The same for at most kMostSkinnyRows rows in bfloat16, by a kernel that is as fast as the weights
-// can be read. `in` and `weight` begin at multiples of 16 bytes. A row's bits do not depend on the
-// number of rows.
+// The same for at most kMostSkinnyRows rows in bfloat16, by a kernel that is about as fast as the
+// weights can be read. `in` and `weight` begin at multiples of 16 bytes. A row has the same bits
+// whatever the number of rows, and gated those of the product alone and SiluMul.
+struct SkinnyArgs {
+  LinearArgs linear;
+  bool gated = false;  // out = silu(gate) * up [rows, out_width / 2]; `weight` has gate, then up
+};
 inline constexpr std::uint32_t kMostSkinnyRows = 32;
 bool IsSkinny(const LinearArgs& args, DType dtype);
-absl::Status SkinnyLinear(const LinearArgs& args, Stream stream);
+bool IsSkinny(const SkinnyArgs& args, DType dtype);
+absl::Status SkinnyLinear(const SkinnyArgs& args, Stream stream);
 
 // Whether a kernel may begin before the one ahead of it in the stream is complete, so that the time
 // between them is not lost. Only for devices of compute capability 9.0 and newer. Not while a

@@ -23,9 +23,8 @@ class Planner {
 
   void Add(const RaggedSegment& segment, std::uint32_t table) {
     const std::uint32_t rows = std::max(1u, kMaxQueries / group_);
-    if (kind_ == AttentionKind::kFloat || segment.query_count <= rows * kMostItemTiles) {
-      Cut(segment, table, rows, kind_ == AttentionKind::kFloat ? kPartition : kPositionTile,
-          work_.tiles);
+    if (IsFixed() || segment.query_count <= rows * kMostItemTiles) {
+      Cut(segment, table, rows, IsFixed() ? kPartition : kPositionTile, work_.tiles);
     } else {
       Cut(segment, table, kChunkQueries / group_, kPositionTile, work_.chunks);
     }
@@ -39,12 +38,14 @@ class Planner {
     std::stable_sort(work_.tiles.begin(), work_.tiles.end(), longer);
     std::stable_sort(work_.chunks.begin(), work_.chunks.end(), longer);
     const std::uint32_t partition =
-        kind_ == AttentionKind::kFloat ? kPartition : ShortestPartition(kv_heads);
+        IsFixed() ? kPartition : ShortestPartition(kv_heads);
     for (std::uint32_t i = 0; i < work_.tiles.size(); ++i) AddItems(i, partition);
     return std::move(work_);
   }
 
  private:
+  bool IsFixed() const { return kind_ != AttentionKind::kTensorCores; }
+
   void Cut(const RaggedSegment& segment, std::uint32_t table, std::uint32_t rows,
            std::uint32_t multiple, std::vector<AttentionTile>& out) const {
     for (std::uint32_t row = 0; row < segment.query_count; row += rows) {

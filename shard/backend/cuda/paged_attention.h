@@ -28,15 +28,16 @@
 
 namespace penstock::shard::cuda {
 
-inline constexpr std::uint32_t kPartition = 256;       // positions, without tensor cores
+inline constexpr std::uint32_t kPartition = 256;       // positions, where they are fixed
 inline constexpr std::uint32_t kMaxQueries = 16;       // of an item: rows x heads per KV head
 inline constexpr std::uint32_t kChunkQueries = 64;     // of a chunk
 inline constexpr std::uint32_t kPositionTile = 64;     // partitions and chunks begin at multiples
 inline constexpr std::uint32_t kMostItemTiles = 4;     // a sequence with more rows becomes chunks
 inline constexpr std::uint32_t kResidentBlocks = 396;  // three for each of 132 multiprocessors
 
-// What computes the attention of a model.
-enum class AttentionKind { kFloat, kTensorCores };
+// What computes the attention of a model. kFixed: tensor cores with fixed partitions and no chunks,
+// so that a row's bits depend on its own sequence alone.
+enum class AttentionKind { kFloat, kTensorCores, kFixed };
 AttentionKind AttentionKindOf(DType dtype, const HeadShape& shape, std::uint32_t block_size);
 
 // Consecutive rows of one sequence.

@@ -16,13 +16,15 @@ absl::StatusOr<CudaParts> PartsWithout(std::string_view without) {
       parts.tensor_cores = false;
     } else if (name == "skinny-products") {
       parts.skinny_products = false;
+    } else if (name == "fusion") {
+      parts.fusion = false;
     } else if (name == "overlap") {
       parts.overlap = false;
     } else {
       return absl::InvalidArgumentError(
           "`" + std::string(name) +
           "` is no part of the CUDA backend. The parts are: graphs, tensor-cores, "
-          "skinny-products, overlap");
+          "skinny-products, fusion, overlap");
     }
   }
   return parts;

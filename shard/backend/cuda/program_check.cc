@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "shard/backend/cuda/kernels.h"
 #include "shard/backend/cuda/paged_attention.h"
 
 namespace penstock::shard::cuda {
@@ -113,6 +114,22 @@ absl::Status CheckCudaBackend(const Program& program, DType dtype) {
     return absl::UnimplementedError(
         "the cuda backend takes at most 16 query heads per KV head. Given: " +
         std::to_string(group));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBatchInvariant(const Program& program, DType dtype) {
+  for (const std::vector<Op>* ops : {&program.body, &program.head}) {
+    for (const Op& op : *ops) {
+      const auto* linear = std::get_if<LinearOp>(&op);
+      if (linear == nullptr) continue;
+      const LinearArgs args{.rows = 1, .in_width = program.Width(linear->in), .out_width = 1};
+      if (IsSkinny(args, dtype)) continue;
+      return absl::UnimplementedError(
+          "`batch-invariant` on a GPU needs --dtype bfloat16 and products whose inputs have a "
+          "multiple of 32 columns; this model has " +
+          std::string(DTypeName(dtype)) + " and " + std::to_string(args.in_width) + " columns");
+    }
   }
   return absl::OkStatus();
 }

@@ -15,4 +15,7 @@ HeadShape HeadsOf(const Program& program);
 // Returns Unimplemented with the operation, dtype or size that the backend does not have.
 absl::Status CheckCudaBackend(const Program& program, DType dtype);
 
+// The same for CudaOptions::batch_invariant.
+absl::Status CheckBatchInvariant(const Program& program, DType dtype);
+
 }  // namespace penstock::shard::cuda

@@ -11,6 +11,9 @@
 namespace penstock::shard::cuda {
 namespace {
 
+// Of more rows, the library's products are faster.
+constexpr std::uint32_t kMostFusedRows = 8;
+
 absl::StatusOr<GpuMemory> Uploaded(Gpu& gpu, const void* data, std::size_t bytes) {
   PENSTOCK_ASSIGN_OR_RETURN(GpuMemory memory, GpuMemory::OnDevice(gpu, bytes));
   PENSTOCK_RETURN_IF_ERROR(gpu.Upload(memory.data(), data, bytes));
@@ -56,6 +59,7 @@ absl::Status ProgramRunner::Prepare(const Limits& limits, Communicator* communic
 }
 
 absl::Status ProgramRunner::TuneGemms(std::uint32_t rows) {
+  if (batch_invariant_) return absl::OkStatus();
   for (const std::vector<Op>* ops : {&program_.body, &program_.head}) {
     for (const Op& op : *ops) {
       const auto* linear = std::get_if<LinearOp>(&op);
@@ -84,9 +88,18 @@ absl::Status ProgramRunner::RunHead(std::uint32_t first, std::uint32_t count) {
 }
 
 absl::Status ProgramRunner::RunAll(const std::vector<Op>& ops, const Step& step) {
-  for (const Op& op : ops) {
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (const GatedActivationOp* gate = GateToFuse(std::span(ops).subspan(i)); gate != nullptr) {
+      SkinnyArgs args{ArgsOf(std::get<LinearOp>(ops[i]), step.rows, step.first), true};
+      args.linear.out = Rows(gate->out);
+      if (parts_.fusion && step.rows <= kMostFusedRows && IsSkinny(args, dtype_)) {
+        PENSTOCK_RETURN_IF_ERROR(SkinnyLinear(args, gpu_.stream()));
+        ++i;  // the gate is done
+        continue;
+      }
+    }
     PENSTOCK_RETURN_IF_ERROR(
-        std::visit([this, &step](const auto& typed) { return Run(typed, step); }, op));
+        std::visit([this, &step](const auto& typed) { return Run(typed, step); }, ops[i]));
   }
   return absl::OkStatus();
 }
@@ -108,7 +121,21 @@ absl::Status ProgramRunner::Run(const NormOp& op, const Step& step) {
 }
 
 absl::Status ProgramRunner::Run(const LinearOp& op, const Step& step) {
-  return gpu_.Linear(ArgsOf(op, step.rows, step.first), dtype_);
+  const LinearArgs args = ArgsOf(op, step.rows, step.first);
+  return batch_invariant_ ? MultiplyInGroups(args) : gpu_.Linear(args, dtype_);
+}
+
+// Each group of rows reads the weights again.
+absl::Status ProgramRunner::MultiplyInGroups(LinearArgs args) {
+  const std::uint32_t rows = args.rows;
+  const std::size_t element = DTypeBytes(dtype_);
+  for (std::uint32_t first = 0; first < rows; first += kMostSkinnyRows) {
+    args.rows = std::min(kMostSkinnyRows, rows - first);
+    PENSTOCK_RETURN_IF_ERROR(SkinnyLinear({args}, gpu_.stream()));
+    args.in = static_cast<const std::byte*>(args.in) + args.rows * args.in_width * element;
+    args.out = static_cast<std::byte*>(args.out) + args.rows * args.out_width * element;
+  }
+  return absl::OkStatus();
 }
 
 LinearArgs ProgramRunner::ArgsOf(const LinearOp& op, std::uint32_t rows,

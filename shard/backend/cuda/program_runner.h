@@ -11,7 +11,9 @@
 #include <span>
 #include <vector>
 
+#include "shard/backend/cuda/fusion.h"
 #include "shard/backend/cuda/gpu.h"
+#include "shard/backend/cuda/parts.h"
 #include "shard/backend/cuda/program_check.h"
 #include "shard/backend/cuda/step_inputs.h"
 #include "shard/model/program.h"
@@ -30,8 +32,14 @@ using CacheView = std::span<const CacheArrays>;  // of Program::caches
 class ProgramRunner {
  public:
   // All three outlive the runner.
-  ProgramRunner(const Program& program, DType dtype, Gpu& gpu)
-      : program_(program), heads_(HeadsOf(program)), dtype_(dtype), gpu_(gpu) {}
+  ProgramRunner(const Program& program, DType dtype, Gpu& gpu, const CudaParts& parts,
+                bool batch_invariant)
+      : program_(program),
+        heads_(HeadsOf(program)),
+        dtype_(dtype),
+        gpu_(gpu),
+        parts_(parts),
+        batch_invariant_(batch_invariant) {}
 
   absl::Status LoadWeights(const LoadedWeights& weights);
 
@@ -90,6 +98,7 @@ class ProgramRunner {
   absl::Status Run(const AllReduceOp& op, const Step& step);
   absl::Status Run(const AllGatherOp& op, const Step& step);
 
+  absl::Status MultiplyInGroups(LinearArgs args);
   LinearArgs ArgsOf(const LinearOp& op, std::uint32_t rows, std::uint32_t first) const;
   void* Rows(Buffer buffer, std::uint32_t first = 0) const;
   const void* Weight(std::int32_t index) const {
@@ -100,6 +109,8 @@ class ProgramRunner {
   const HeadShape heads_;
   const DType dtype_;
   Gpu& gpu_;
+  const CudaParts parts_;
+  const bool batch_invariant_;  // all products by SkinnyLinear
   Communicator* communicator_ = nullptr;
   std::vector<GpuMemory> weights_;
   std::array<GpuMemory, kBufferCount> buffers_;

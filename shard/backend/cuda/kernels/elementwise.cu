@@ -21,7 +21,7 @@ __device__ std::uint32_t Column() {
 
 template <class T, int kCount>
 __global__ void EmbedKernel(EmbedArgs args) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   const std::uint32_t at = Column<kCount>();
   if (at >= args.width) return;
   const std::int32_t newest = args.newest == nullptr ? -1 : args.newest[blockIdx.x];
@@ -38,7 +38,7 @@ __global__ void EmbedKernel(EmbedArgs args) {
 
 template <class T, int kCount>
 __global__ void SelectRowsKernel(SelectArgs args) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   const std::uint32_t at = Column<kCount>();
   if (at >= args.width) return;
   float values[kCount];
@@ -50,7 +50,7 @@ __global__ void SelectRowsKernel(SelectArgs args) {
 
 template <class T, int kCount>
 __global__ void SiluMulKernel(GateArgs args) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   const std::uint32_t at = Column<kCount>();
   if (at >= args.width) return;
   const T* row = static_cast<const T*>(args.in) + std::uint64_t{blockIdx.x} * args.width * 2;
@@ -64,7 +64,7 @@ __global__ void SiluMulKernel(GateArgs args) {
 
 template <class T, int kCount>
 __global__ void GeluKernel(GeluArgs args) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   const std::uint32_t at = Column<kCount>();
   if (at >= args.width) return;
   const std::uint64_t begin = std::uint64_t{blockIdx.x} * args.width + at;
@@ -83,7 +83,7 @@ __global__ void GeluKernel(GeluArgs args) {
 // Between elements and floats, kCount elements a thread.
 template <class In, class Out, int kCount>
 __global__ void ConvertKernel(const In* in, Out* out, std::uint64_t count) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   const std::uint64_t at = (std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kCount;
   if (at >= count) return;
   constexpr int kStep = kCount < 4 ? kCount : 4;  // four floats are 16 bytes

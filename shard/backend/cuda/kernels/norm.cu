@@ -38,7 +38,7 @@ __device__ void NormalizeRow(T* in, const T* add, const T* weight, T* out, int w
 
 template <class T, int kCount>
 __global__ void __launch_bounds__(kNormThreads) AddRmsNormKernel(NormArgs args) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   const std::uint64_t begin = std::uint64_t{blockIdx.x} * args.width;
   const T* add = static_cast<const T*>(args.add);
   NormalizeRow<kCount>(static_cast<T*>(args.in) + begin, add == nullptr ? nullptr : add + begin,
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kNormThreads) AddRmsNormKernel(NormArgs args) 
 
 template <class T, int kCount>
 __global__ void __launch_bounds__(kNormThreads) AddLayerNormKernel(NormArgs args) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   const std::uint64_t begin = std::uint64_t{blockIdx.x} * args.width;
   const T* add = args.add == nullptr ? nullptr : static_cast<const T*>(args.add) + begin;
   T* in = static_cast<T*>(args.in) + begin;
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(kNormThreads) AddLayerNormKernel(NormArgs args
 
 template <class T, int kCount>
 __global__ void __launch_bounds__(kHeadThreads) HeadRmsNormKernel(HeadNormArgs args) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   const std::uint32_t row_heads = args.shape.heads + 2 * args.shape.kv_heads;
   const std::uint32_t head = blockIdx.y;
   T* values = static_cast<T*>(args.qkv) +

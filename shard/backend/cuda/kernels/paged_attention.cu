@@ -176,7 +176,7 @@ __device__ void Store(const AttentionArgs& args, const Job& job, Shared shared,
 
 template <class T>
 __global__ void PartitionKernel(AttentionArgs args) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   PENSTOCK_DYNAMIC_SHARED(memory);
   const int dim = static_cast<int>(args.shape.head_dim);
   const int keys = TileKeys(dim);
@@ -231,7 +231,7 @@ __device__ void AddParts(const float* parts, std::uint64_t stride, int dim, int 
 // output already.
 template <class T, bool kOneIsDone>
 __global__ void MergeKernel(AttentionArgs args) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   const AttentionRow row = args.rows[blockIdx.x];
   const std::uint32_t head = blockIdx.y * (blockDim.x / kWarp) + threadIdx.x / kWarp;
   if (head >= args.shape.heads) return;
@@ -277,7 +277,7 @@ void AttendInFloat(const AttentionArgs& args, Stream stream) {
 }  // namespace
 
 absl::Status PagedAttention(const AttentionArgs& args, DType dtype, Stream stream) {
-  const bool tensor_cores = args.kind == AttentionKind::kTensorCores;
+  const bool tensor_cores = args.kind != AttentionKind::kFloat;
   if (tensor_cores) PENSTOCK_RETURN_IF_ERROR(AttendOnTensorCores(args, stream));
   if (args.row_count == 0) return absl::OkStatus();
   constexpr unsigned kMergeWarps = 4;

@@ -51,7 +51,8 @@ void LaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::siz
 // Programmatic dependent launch (sm_90 and newer): blocks of the next kernel of the stream may
 // begin once all blocks of this one have called LetNextKernelBegin. It then waits in
 // WaitForEarlierKernels until the earlier kernels are complete and their writes can be read. Every
-// kernel calls both, since a kernel that does not wait could end before an earlier one.
+// kernel waits, since a kernel that does not could end before an earlier one. A kernel that does not
+// let the next one begin does so by its end.
 __device__ inline void LetNextKernelBegin() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -61,6 +62,11 @@ __device__ inline void WaitForEarlierKernels() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+}
+
+// a - b * c, rounded after the product too, as the host does it.
+__device__ inline float MinusProduct(float a, float b, float c) {
+  return __fsub_rn(a, __fmul_rn(b, c));
 }
 
 inline absl::Status LaunchStatus() {
@@ -118,12 +124,6 @@ __device__ inline void Copy16(void* to, const void* from) {
 }
 
 __device__ inline Bytes16 LoadOnce16(const void* from) { return LoadOnce<Bytes16>(from); }
-
-// What a kernel begins with that has nothing to do before.
-__device__ inline void FollowEarlierKernels() {
-  LetNextKernelBegin();
-  WaitForEarlierKernels();
-}
 
 constexpr int kWarp = 32;
 constexpr unsigned kAllLanes = 0xffffffffu;

@@ -59,7 +59,7 @@ __device__ void CopyToCache(const RopeArgs& args, const T* row, std::uint32_t he
 // the rest of key heads, and value heads.
 template <class T, int kCount>
 __global__ void RopeKvWriteKernel(RopeArgs args) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   const HeadShape shape = args.shape;
   const int half = static_cast<int>(args.rotary) / 2;
   const std::uint32_t pieces = half / kCount;  // of half a head

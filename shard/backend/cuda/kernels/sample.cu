@@ -157,12 +157,12 @@ __device__ void TopP(float p, double total, const Candidates& candidates, Surviv
 __device__ void Penalize(const SampleRow& params, std::uint32_t generated, float& logit) {
   logit = logit < 0 ? logit * params.repetition_penalty : logit / params.repetition_penalty;
   if (generated == 0) return;
-  logit -= params.frequency_penalty * static_cast<float>(generated);
+  logit = MinusProduct(logit, params.frequency_penalty, static_cast<float>(generated));
   logit -= params.presence_penalty;
 }
 
 __global__ void __launch_bounds__(kThreads) ProcessKernel(SampleArgs args) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   __shared__ std::uint32_t newest_is_listed;
   const SampleRow& params = args.rows[blockIdx.x];
   float* row = args.logits + std::uint64_t{blockIdx.x} * args.width;
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(kThreads) ProcessKernel(SampleArgs args) {
 }
 
 __global__ void __launch_bounds__(kThreads) LookKernel(SampleArgs args) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   const float* const logits = LogitsOfRow(args);
   const std::uint32_t end = End(args.width);
   Score best = {-INFINITY, kNobody};
@@ -221,7 +221,7 @@ __device__ bool IsOfRow(const SampleRow& params) {
 }
 
 __global__ void __launch_bounds__(kThreads) WeighKernel(SampleArgs args) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   const SampleRow& params = args.rows[blockIdx.x];
   const bool filtered = IsFiltered(params, args.width);
   const bool samples = params.do_sample != 0;
@@ -268,7 +268,7 @@ __global__ void __launch_bounds__(kThreads) WeighKernel(SampleArgs args) {
 }
 
 __global__ void __launch_bounds__(kThreads) GatherKernel(SampleArgs args) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   const SampleRow& params = args.rows[blockIdx.x];
   if (params.do_sample == 0 || !IsFiltered(params, args.width)) return;
   const std::uint32_t count = PartsOf(args.width);
@@ -333,7 +333,7 @@ __device__ std::uint32_t DrawFiltered(const SampleArgs& args, const Part* parts,
 }
 
 __global__ void __launch_bounds__(kThreads) DrawKernel(SampleArgs args) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   __shared__ Candidates candidates;
   const SampleRow& params = args.rows[blockIdx.x];
   const float* const logits = LogitsOfRow(args);

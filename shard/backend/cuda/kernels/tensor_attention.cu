@@ -387,7 +387,7 @@ __device__ void StorePart(const AttentionArgs& args, const Job& job, float* shar
 template <int kDim, bool kItems>
 __global__ void __launch_bounds__(kThreads)
     AttentionKernel(AttentionArgs args, unsigned block_shift) {
-  FollowEarlierKernels();
+  WaitForEarlierKernels();
   using G = Geometry<kDim, kItems>;
   PENSTOCK_DYNAMIC_SHARED(memory);
   Job job;

@@ -46,9 +46,10 @@ class CudaBackendTest : public testing::Test {
     options_.max_sequence_length = 300;
   }
 
-  static RunnerOptions OnGpu(RunnerOptions options, Gpu& gpu, bool graphs = true) {
+  static RunnerOptions OnGpu(RunnerOptions options, Gpu& gpu, bool graphs = true,
+                             bool batch_invariant = false) {
     const std::uint32_t graph_rows = options.sequences;
-    options.make = [&gpu, graphs, graph_rows, block_size = options.block_size](
+    options.make = [&gpu, graphs, batch_invariant, graph_rows, block_size = options.block_size](
                        const Model& model,
                        LoadedWeights weights) -> absl::StatusOr<std::unique_ptr<Backend>> {
       CudaOptions cuda;
@@ -57,6 +58,7 @@ class CudaBackendTest : public testing::Test {
       cuda.dtype = model.dtype;
       cuda.block_size = block_size;
       cuda.parts.graphs = graphs;
+      cuda.batch_invariant = batch_invariant;
       cuda.max_graph_rows = graph_rows;
       return MakeCudaBackend(std::move(cuda), gpu);
     };
@@ -112,6 +114,35 @@ TEST_F(CudaBackendTest, GraphsGiveTheIdsOfEagerStepsOverPartitionsAndWindows) {
     // From below the second partition of 256 positions into it.
     EXPECT_EQ(eager->Greedy(0, Prompt(250, 3), 12, 24), graphs->Greedy(0, Prompt(250, 3), 12, 24));
   }
+}
+
+TEST_F(CudaBackendTest, ABatchInvariantSequenceHasTheSameBitsInAnyBatch) {
+  MakeModel("llama", 0, DType::kBFloat16);
+  options_.max_step_tokens = 64;  // more rows than one group of a product has
+  auto alone = ModelRunner::Open(OnGpu(options_, *gpu_, true, true));
+  auto among = ModelRunner::Open(OnGpu(options_, *gpu_, true, true));
+  ASSERT_TRUE(alone != nullptr && among != nullptr);
+  const std::vector<float> whole = alone->Prefill(0, Prompt(40, 1), 64);
+  for (std::size_t chunk : {33u, 7u}) {
+    among->Reset(0);
+    EXPECT_EQ(whole, among->Prefill(0, Prompt(40, 1), chunk)) << "chunks of " << chunk;
+  }
+  for (int step = 0; step < 3; ++step) {
+    // The others: a decode step and a prompt, then decode steps.
+    std::vector<ModelRunner::Feed> feeds = {{1, {50 + step}}, {0, {100 + step}}};
+    if (step == 0) feeds.push_back({2, Prompt(40, 4)});
+    const auto want = alone->Step({{0, {100 + step}}});
+    EXPECT_EQ(want[0], among->Step(feeds)[1]) << "step " << step;
+  }
+}
+
+TEST_F(CudaBackendTest, BatchInvarianceRefusesFloat32) {
+  MakeModel("llama");
+  const auto model = Model::Open({.folder = options_.folder});
+  ASSERT_TRUE(model.ok()) << model.status();
+  const absl::Status status = CheckBatchInvariant(model->program, model->dtype);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("--dtype bfloat16"));
 }
 
 // Bfloat16: attention on tensor cores, in chunks and in items, eager and recorded. Logits reach 10,

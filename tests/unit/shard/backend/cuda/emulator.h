@@ -114,6 +114,8 @@ inline Bf16 FromFloat<Bf16>(float value) {
   return {static_cast<std::uint16_t>((wide + 0x7fff + ((wide >> 16) & 1)) >> 16)};
 }
 
+inline float MinusProduct(float a, float b, float c) { return a - b * c; }
+
 // Kernels run one after another.
 inline void LetNextKernelBegin() {}
 inline void WaitForEarlierKernels() {}

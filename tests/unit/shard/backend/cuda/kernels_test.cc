@@ -66,66 +66,6 @@ TEST_P(KernelTest, AddRmsNormUpdatesTheResidualAndNormalizes) {
   }
 }
 
-TEST_P(KernelTest, SkinnyLinearMultipliesAFewRows) {
-  if (GetParam() != DType::kBFloat16) GTEST_SKIP() << "it is for bfloat16";
-  struct Size {
-    std::uint32_t rows, in_width, out_width;
-    bool bias, accumulate;
-  };
-  for (const Size& size : {Size{1, 32, 16, false, false}, Size{1, 1024, 40, true, false},
-                           Size{3, 352, 17, false, true}, Size{8, 1056, 48, true, true},
-                           Size{9, 512, 33, false, false}, Size{16, 96, 16, true, false},
-                           Size{17, 288, 20, false, true}, Size{32, 320, 64, true, true}}) {
-    Values in = Random(size.rows * size.in_width);
-    Values weight = Random(size.out_width * size.in_width, 0.1f);
-    Values bias = Random(size.out_width);
-    Values out = Random(size.rows * size.out_width);
-    std::vector<double> want(size.rows * size.out_width);
-    for (std::uint32_t r = 0; r < size.rows; ++r) {
-      for (std::uint32_t n = 0; n < size.out_width; ++n) {
-        double sum = size.bias ? bias[n] : 0.0;
-        if (size.accumulate) sum += out[r * size.out_width + n];
-        for (std::uint32_t i = 0; i < size.in_width; ++i) {
-          sum += double{in[r * size.in_width + i]} * weight[n * size.in_width + i];
-        }
-        want[r * size.out_width + n] = sum;
-      }
-    }
-    const LinearArgs args{in.data(),  weight.data(), size.bias ? bias.data() : nullptr,
-                          out.data(), size.rows,     size.in_width,
-                          size.out_width, size.accumulate};
-    ASSERT_TRUE(IsSkinny(args, GetParam()));
-    ASSERT_TRUE(Ran(SkinnyLinear(args, nullptr)));
-    ExpectNear(out, want);
-  }
-}
-
-TEST_P(KernelTest, SkinnyLinearGivesARowTheSameBitsInAnyBatch) {
-  if (GetParam() != DType::kBFloat16) GTEST_SKIP() << "it is for bfloat16";
-  constexpr std::uint32_t kIn = 1056;
-  constexpr std::uint32_t kOut = 24;
-  Values in = Random(kMostSkinnyRows * kIn);
-  Values weight = Random(kOut * kIn, 0.1f);
-  Values all = Zeros(kMostSkinnyRows * kOut);
-  ASSERT_TRUE(Ran(SkinnyLinear(
-      {in.data(), weight.data(), nullptr, all.data(), kMostSkinnyRows, kIn, kOut}, nullptr)));
-  for (std::uint32_t rows : {1u, 2u, 8u, 9u, 16u, 31u}) {
-    Values some = Zeros(rows * kOut);
-    ASSERT_TRUE(Ran(SkinnyLinear(
-        {in.data(), weight.data(), nullptr, some.data(), rows, kIn, kOut}, nullptr)));
-    for (std::uint32_t i = 0; i < rows * kOut; ++i) {
-      ASSERT_EQ(some[i], all[i]) << "row " << i / kOut << " of " << rows;
-    }
-  }
-}
-
-TEST(SkinnyLinearTest, RefusesWhatItHasNoKernelFor) {
-  EXPECT_TRUE(IsSkinny({.rows = 32, .in_width = 64, .out_width = 1}, DType::kBFloat16));
-  EXPECT_FALSE(IsSkinny({.rows = 33, .in_width = 64, .out_width = 1}, DType::kBFloat16));
-  EXPECT_FALSE(IsSkinny({.rows = 1, .in_width = 48, .out_width = 1}, DType::kBFloat16));
-  EXPECT_FALSE(IsSkinny({.rows = 1, .in_width = 64, .out_width = 1}, DType::kFloat32));
-}
-
 TEST_P(KernelTest, AddLayerNormUpdatesTheResidualAndNormalizes) {
   for (std::uint32_t width : {2u, 31u, 64u, 576u}) {
     const std::uint32_t rows = 3;

@@ -3,6 +3,7 @@
 // early are wrong.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <deque>
 #include <map>
@@ -121,7 +122,10 @@ class CudaRunAheadTest : public testing::Test {
   Outputs RunningAhead() {
     Outputs outputs;
     for (std::uint32_t step = 0; step < kSteps; ++step) {
-      const auto begun = executor_->Begin(Plan(step), [this] { ++ready_; });
+      const auto begun = executor_->Begin(Plan(step), [this] {
+        ++ready_;
+        ready_.notify_all();
+      });
       EXPECT_TRUE(begun.ok() && *begun) << begun.status() << ", step " << step;
       if (step > 0) Add(executor_->Collect(), outputs);
     }
@@ -147,7 +151,7 @@ class CudaRunAheadTest : public testing::Test {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<ModelExecutor> executor_;
   std::uint32_t vocabulary_ = 0;
-  int ready_ = 0;
+  std::atomic<int> ready_ = 0;  // counted after the step has ended
 };
 
 TEST_F(CudaRunAheadTest, GivesTheTokensOfStepsThatTheHostWaitsFor) {
@@ -159,6 +163,7 @@ TEST_F(CudaRunAheadTest, GivesTheTokensOfStepsThatTheHostWaitsFor) {
   const int syncs = gpu_->syncs();
   const int allocations = gpu_->allocations();
   ExpectSame(RunningAhead(), want);
+  for (int ready = ready_; ready < static_cast<int>(kSteps); ready = ready_) ready_.wait(ready);
   EXPECT_EQ(ready_, static_cast<int>(kSteps));
   EXPECT_EQ(gpu_->graph_launches() - launches, static_cast<int>(kSteps) - 4) << "decodes alone";
   EXPECT_EQ(gpu_->syncs(), syncs);
