@@ -35,7 +35,7 @@ PROGRAMS = ["penstock-launcher", "penstock-router", "penstock-shard"]
 class Server:
     """A launcher and its children. Ready when the launcher says so; else RuntimeError with its last line."""
 
-    start_seconds = 80
+    start_seconds = 200
 
     def __init__(self, bin_folder, model, log, *options):
         command = [bin_folder / "penstock-launcher", "--model-id", str(model), "--port", "0", *options]

@@ -26,12 +26,14 @@ bool IsEmulated() { return false; }
 void WorkLate(bool) {}
 
 void* AllocateShared(std::size_t bytes) {
+  // Pinned memory, which kernels read through the bus. Managed memory needs page faults of the
+  // device, which many virtual machines do not offer.
   void* memory = nullptr;
-  if (cudaMallocManaged(&memory, bytes + 1) != cudaSuccess) throw std::bad_alloc();
+  if (cudaMallocHost(&memory, bytes + 1) != cudaSuccess) throw std::bad_alloc();
   return memory;
 }
 
-void FreeShared(void* memory) { cudaFree(memory); }
+void FreeShared(void* memory) { cudaFreeHost(memory); }
 
 absl::Status FinishKernels() { return ToStatus(cudaDeviceSynchronize(), "the kernels"); }
 

@@ -6,13 +6,23 @@
 
 #include <absl/status/status.h>
 
+#include <cstdint>
 #include <string>
 
+#include "shard/backend/cuda/parts.h"
 #include "tests/gpu/bench/launch_timer.h"
 
 namespace penstock::shard::cuda {
 
+struct BenchOptions {
+  std::string folder;
+  bool made_weights = false;  // random ones: of the folder's files only the headers are read
+  bool batch_invariant = false;
+  CudaParts parts;
+  std::uint32_t profiled_rows = 0;  // > 0: only one decode step of so many rows, for a profiler
+};
+
 // Prints one JSON object per measurement and line.
-absl::Status RunBackendBench(LaunchTimer& gpu, const std::string& model_folder);
+absl::Status RunBackendBench(LaunchTimer& gpu, const BenchOptions& options);
 
 }  // namespace penstock::shard::cuda

@@ -2,6 +2,7 @@
 transformers for comparison.
 
 usage: bench.py decode|serve|load|hf --model FOLDER --bin FOLDER --out FOLDER [--minutes-of-load 5]
+                [--streams 1,8,32,64,256]
 
 The model is made (16 GB of random weights) if it is not there. Writes PIECE.json, a list of
 {test, outcome, seconds, reason, figures}; what the machine lacks is skipped by name. Needs Python alone, and torch with
@@ -114,7 +115,8 @@ def start_server(args):
 def run_serve(args):
     server = start_server(args)
     try:
-        for name, streams in zip(NAMES["serve"], STREAMS):
+        for streams in args.streams:
+            name = f"http_{streams}_streams"
             begin = time.monotonic()
             figures = load(args, server, streams, max(8, 3 * streams))
             failures = figures["failures"]
@@ -190,7 +192,9 @@ def main():
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--model", type=Path, required=True)
     parser.add_argument("--minutes-of-load", type=float, default=5)
+    parser.add_argument("--streams", type=lambda text: [int(x) for x in text.split(",")], default=list(STREAMS))
     args = parser.parse_args()
+    NAMES["serve"] = [f"http_{n}_streams" for n in args.streams]
     results = []
 
     def add(result):
