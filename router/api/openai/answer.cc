@@ -1,34 +1,19 @@
 #include "router/api/openai/answer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
-#include <span>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "router/api/openai/dialect.h"
+#include "router/api/openai/logprobs.h"
 #include "router/api/sse.h"
-#include "router/json/unicode.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::openai {
 namespace {
-
-// Infinities are not JSON; clients expect a very small number in their place.
-float Logprob(const std::optional<float>& logprob) {
-  const float value = logprob.value_or(-9999.0f);
-  return std::isfinite(value) ? std::max(value, -9999.0f) : -9999.0f;
-}
-
-void AppendChatToken(std::string& out, const TokenInfo& token) {
-  const auto append = [](std::string& list, char byte) {
-    json::AppendInteger(list, static_cast<unsigned>(static_cast<unsigned char>(byte)));
-  };
-  json::AppendMembers(out, "token", token.text, "logprob", Logprob(token.logprob), "bytes",
-                      json::Array(token.text, append));
-}
 
 // {"id":…,"object":…,"created":…,"model":…,"system_fingerprint":…,"choices":[
 std::string AnswerPrefix(const AnswerStyle& style, std::string_view object) {
@@ -67,96 +52,51 @@ void AppendUsage(std::string& out, const Usage& usage) {
                    json::Object("reasoning_tokens", 0)));
 }
 
-// Logprobs of one choice that wait to be sent. A token's entry waits as long as its text does, so
-// that no part of a stop string shows in the logprobs.
-class Logprobs {
- public:
-  explicit Logprobs(bool chat) : chat_(chat) {}
-  void Add(const GenerationToken& token);
-  void Commit() { committed_ = held_; }
-  void Drop() { entries_.resize(committed_), held_ = committed_; }
-  // The committed entries as OpenAI's object. They are removed.
-  std::string Take();
+// The token that a shard always selects is not part of an answer with max_tokens 0.
+void EndAtPrompt(GenerationEnd& end) {
+  end.reason = FinishReason::kLength;
+  end.generated_tokens = 0;
+  end.text.clear();
+  end.tail.clear();
+}
 
- private:
-  std::string TakeChat(std::size_t count) const;
-  std::string TakeCompletion(std::size_t count);
+// What one choice of a completion says about its prompt.
+std::string EchoedText(const AnswerStyle& style, std::size_t choice, const GenerationStart& start) {
+  const std::string& text = style.prompts[choice / style.choices_per_prompt];
+  if (!text.empty()) return text;
+  std::string joined;  // the prompt was given as tokens
+  for (const TokenInfo& token : start.prompt) {
+    if (!token.special) joined += token.text;
+  }
+  return joined;
+}
 
-  bool chat_;
-  std::vector<GenerationToken> entries_;
-  std::size_t committed_ = 0;
-  std::size_t held_ = 0;
-  std::uint64_t text_offset_ = 0;
+// A choice's tokens for `best_of`, which returns the choices with the largest mean.
+struct MeanLogprob {
+  double sum = 0;
+  std::uint32_t tokens = 0;
+
+  void Add(const TokenInfo& token) { sum += token.logprob.value_or(0), ++tokens; }
+  double Value() const { return tokens == 0 ? 0 : sum / tokens; }
 };
-
-void Logprobs::Add(const GenerationToken& token) {
-  if (token.token.special) return;  // its text is never shown
-  entries_.push_back(token);
-  held_ = entries_.size();
-}
-
-std::string Logprobs::Take() {
-  const std::size_t count = committed_;
-  if (count == 0) return "null";
-  std::string out = chat_ ? TakeChat(count) : TakeCompletion(count);
-  entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count));
-  committed_ = 0;
-  held_ = entries_.size();
-  return out;
-}
-
-std::string Logprobs::TakeChat(std::size_t count) const {
-  const auto append_top = [](std::string& out, const TokenInfo& token) {
-    out += '{';
-    AppendChatToken(out, token);
-    out += '}';
-  };
-  const auto append = [&](std::string& out, const GenerationToken& entry) {
-    out += '{';
-    AppendChatToken(out, entry.token);
-    json::AppendMembers(out, "top_logprobs", json::Array(entry.top, append_top));
-    out += '}';
-  };
-  return json::ObjectText("content", json::Array(std::span(entries_).first(count), append),
-                          "refusal", nullptr);
-}
-
-std::string Logprobs::TakeCompletion(std::size_t count) {
-  const auto entries = std::span(entries_).first(count);
-  const auto text = [](std::string& out, const GenerationToken& entry) {
-    json::AppendString(out, entry.token.text);
-  };
-  const auto logprob = [](std::string& out, const GenerationToken& entry) {
-    json::AppendFloat(out, Logprob(entry.token.logprob));
-  };
-  const auto top = [](std::string& out, const GenerationToken& entry) {
-    if (entry.top.empty()) return json::Append(out, nullptr);
-    out += '{';
-    for (const TokenInfo& token : entry.top) {
-      json::AppendComma(out);
-      json::AppendString(out, token.text);
-      json::AppendFloat(out += ':', Logprob(token.logprob));
-    }
-    out += '}';
-  };
-  const auto offset = [this](std::string& out, const GenerationToken& entry) {
-    json::AppendInteger(out, text_offset_);
-    text_offset_ += json::CountCharacters(entry.token.text);
-  };
-  return json::ObjectText("tokens", json::Array(entries, text), "token_logprobs",
-                          json::Array(entries, logprob), "top_logprobs", json::Array(entries, top),
-                          "text_offset", json::Array(entries, offset));
-}
 
 class PlainAnswer final : public AnswerWriter {
  public:
   PlainAnswer(std::shared_ptr<Exchange> exchange, AnswerStyle style)
       : exchange_(std::move(exchange)), style_(std::move(style)) {
-    for (std::size_t i = 0; i < style_.choices; ++i) choices_.emplace_back(style_.chat);
+    for (std::size_t i = 0; i < style_.choices; ++i) choices_.emplace_back(style_);
+  }
+
+  // Only the first choice of a prompt has its tokens.
+  void Start(std::size_t index, const GenerationStart& start) override {
+    if (style_.ShowsPrompt() && index % style_.choices_per_prompt == 0) {
+      choices_[index].start = start;
+    }
   }
 
   void Token(std::size_t index, GenerationToken token) override {
-    if (!style_.logprobs) return;
+    choices_[index].mean.Add(token.token);
+    if (!style_.logprobs || style_.prompt_only) return;
     Logprobs& logprobs = choices_[index].logprobs;
     const bool shown = !token.delta.empty();
     logprobs.Add(token);
@@ -170,18 +110,19 @@ class PlainAnswer final : public AnswerWriter {
     } else {
       logprobs.Commit();
     }
+    if (style_.prompt_only) EndAtPrompt(end);
     choices_[index].end = std::move(end);
   }
 
   void AllEnded(Time) override {
     std::string body = AnswerPrefix(style_, style_.chat ? "chat.completion" : "text_completion");
     Usage usage;
-    for (std::size_t i = 0; i < choices_.size(); ++i) {
-      AppendChoice(body, i);
-      usage.Add(style_, i, choices_[i].end);
-    }
+    std::size_t place = 0;
+    for (const std::size_t choice : Order()) AppendChoice(body, choice, place++);
+    for (std::size_t i = 0; i < choices_.size(); ++i) usage.Add(style_, i, choices_[i].end);
     body += ']';
     AppendUsage(body, usage);
+    if (style_.chat && style_.prompt_logprobs) AppendPromptLogprobs(body, 0);
     body += '}';
     exchange_->Respond(JsonResponse(std::move(body)));
   }
@@ -190,16 +131,50 @@ class PlainAnswer final : public AnswerWriter {
 
  private:
   struct Choice {
-    explicit Choice(bool chat) : logprobs(chat) {}
+    explicit Choice(const AnswerStyle& style) : logprobs(style.chat, style.echo) {}
     Logprobs logprobs;
+    MeanLogprob mean;
+    GenerationStart start;
     GenerationEnd end;
   };
 
-  void AppendChoice(std::string& body, std::size_t index) {
+  // The choices of the answer. With best_of they are the best ones of each prompt, best first.
+  std::vector<std::size_t> Order() const {
+    std::vector<std::size_t> order(choices_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (style_.returned_per_prompt == style_.choices_per_prompt) return order;
+    std::vector<std::size_t> best;
+    for (std::size_t i = 0; i < order.size(); i += style_.choices_per_prompt) {
+      const auto first = order.begin() + static_cast<std::ptrdiff_t>(i);
+      const auto last = first + static_cast<std::ptrdiff_t>(style_.choices_per_prompt);
+      std::stable_sort(first, last, [this](std::size_t a, std::size_t b) {
+        return choices_[a].mean.Value() > choices_[b].mean.Value();
+      });
+      best.insert(best.end(), first,
+                  first + static_cast<std::ptrdiff_t>(style_.returned_per_prompt));
+    }
+    return best;
+  }
+
+  const GenerationStart& StartOf(std::size_t index) const {
+    return choices_[index - index % style_.choices_per_prompt].start;
+  }
+
+  void AppendPromptLogprobs(std::string& body, std::size_t index) const {
+    json::AppendMembers(body, "prompt_logprobs",
+                        json::Raw{PromptLogprobsText(StartOf(index), *style_.prompt_logprobs)});
+  }
+
+  void AppendChoice(std::string& body, std::size_t index, std::size_t place) {
     Choice& choice = choices_[index];
+    if (style_.echo) {
+      const GenerationStart& start = StartOf(index);
+      choice.end.text.insert(0, EchoedText(style_, index, start));
+      if (style_.logprobs) choice.logprobs.AddPromptBefore(start, style_.top_logprobs);
+    }
     json::AppendComma(body);
     body += '{';
-    json::AppendMembers(body, "index", index);
+    json::AppendMembers(body, "index", place);
     if (style_.chat) {
       json::AppendMembers(
           body, "message",
@@ -209,6 +184,7 @@ class PlainAnswer final : public AnswerWriter {
     }
     json::AppendMembers(body, "logprobs", json::Raw{choice.logprobs.Take()}, "finish_reason",
                         FinishReasonName(choice.end.reason));
+    if (!style_.chat && style_.prompt_logprobs) AppendPromptLogprobs(body, index);
     body += '}';
   }
 
@@ -225,12 +201,18 @@ class StreamAnswer final : public AnswerWriter {
         prefix_("data: " +
                 AnswerPrefix(style_, style_.chat ? "chat.completion.chunk" : "text_completion")),
         suffix_(style_.include_usage ? "],\"usage\":null}\n\n" : "]}\n\n") {
-    for (std::size_t i = 0; i < style_.choices; ++i) choices_.emplace_back(style_.chat);
+    for (std::size_t i = 0; i < style_.choices; ++i) choices_.emplace_back(style_);
   }
 
-  void Start(std::size_t index, const GenerationStart&) override { Open(index); }
+  void Start(std::size_t index, const GenerationStart& start) override {
+    Open(index);
+    if (!style_.echo) return;
+    if (style_.logprobs) choices_[index].logprobs.AddPromptBefore(start, style_.top_logprobs);
+    AppendText(index, EchoedText(style_, index, start));
+  }
 
   void Token(std::size_t index, GenerationToken token) override {
+    if (style_.prompt_only) return;
     Open(index);
     Choice& choice = choices_[index];
     if (style_.logprobs) choice.logprobs.Add(token);
@@ -248,6 +230,7 @@ class StreamAnswer final : public AnswerWriter {
     } else {
       choice.logprobs.Commit();
     }
+    if (style_.prompt_only) EndAtPrompt(end);
     if (!end.tail.empty()) AppendText(index, end.tail);
     AppendFinish(index, end.reason);
     usage_.Add(style_, index, end);
@@ -282,7 +265,7 @@ class StreamAnswer final : public AnswerWriter {
 
  private:
   struct Choice {
-    explicit Choice(bool chat) : logprobs(chat) {}
+    explicit Choice(const AnswerStyle& style) : logprobs(style.chat, style.echo) {}
     Logprobs logprobs;
     bool begun = false;
   };

@@ -1,5 +1,6 @@
 // The handlers of both kinds of completions.
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -15,7 +16,7 @@
 namespace penstock::router::openai {
 namespace {
 
-void Start(ApiContext& context, const Common& request, bool chat, bool logprobs, LengthKeys keys,
+void Start(ApiContext& context, const Common& request, AnswerStyle style, ErrorKeys keys,
            Lowered lowered, const RequestHead& head, std::shared_ptr<Exchange> exchange) {
   if (const auto* error = std::get_if<ApiError>(&lowered)) {
     return RefuseRequest(context, *exchange, Errors(), *error);
@@ -23,10 +24,9 @@ void Start(ApiContext& context, const Common& request, bool chat, bool logprobs,
   Launch(context, head, ErrorsAbout(keys),
          std::get<std::vector<GenerationRequest>>(std::move(lowered)), exchange,
          [&](const std::vector<GenerationRequest>& candidates) {
-           AnswerStyle style = MakeStyle(context, chat, head.request_id);
-           style.logprobs = logprobs;
            style.choices = candidates.size();
-           style.choices_per_prompt = request.n.value_or(1);
+           style.returned_per_prompt = request.n.value_or(1);
+           style.prompt_logprobs = request.prompt_logprobs;
            style.include_usage = request.stream_options.include_usage;
            return MakeAnswer(exchange, std::move(style), request.stream);
          });
@@ -38,18 +38,34 @@ void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exch
   const Parsed<ChatRequest> parsed = ParseChat(http.body);
   if (!Accept(context, "/v1/chat/completions", "openai", Errors(), parsed, *exchange)) return;
   const ChatRequest& request = parsed.request;
-  LengthKeys keys = {"messages", request.max_tokens ? "max_tokens" : "messages"};
+  ErrorKeys keys = {"messages", request.max_tokens ? "max_tokens" : "messages",
+                    GrammarKeyOf(request)};
   if (request.max_completion_tokens) keys.length = "max_completion_tokens";
-  Start(context, request, true, request.logprobs, keys,
-        LowerChat(context, request, http.head.request_id), http.head, std::move(exchange));
+  AnswerStyle style = MakeStyle(context, true, http.head.request_id);
+  style.logprobs = request.logprobs;
+  style.choices_per_prompt = request.n.value_or(1);
+  Start(context, request, std::move(style), keys, LowerChat(context, request, http.head.request_id),
+        http.head, std::move(exchange));
 }
 
 void Completions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
   const Parsed<CompletionRequest> parsed = ParseCompletion(http.body);
   if (!Accept(context, "/v1/completions", "openai", Errors(), parsed, *exchange)) return;
   const CompletionRequest& request = parsed.request;
-  const LengthKeys keys = {"prompt", request.max_tokens ? "max_tokens" : "prompt"};
-  Start(context, request, false, request.logprobs.has_value(), keys,
+  const ErrorKeys keys = {"prompt", request.max_tokens ? "max_tokens" : "prompt",
+                          GrammarKeyOf(request)};
+  AnswerStyle style = MakeStyle(context, false, http.head.request_id);
+  style.logprobs = request.logprobs.has_value();
+  style.top_logprobs = request.logprobs.value_or(0);
+  style.choices_per_prompt = request.best_of.value_or(request.n.value_or(1));
+  style.echo = request.echo;
+  style.prompt_only = request.max_tokens == 0u;
+  for (const Prompt& prompt : request.prompt.list) {
+    if (!request.echo) break;
+    const auto* text = std::get_if<std::string>(&prompt);
+    style.prompts.push_back(text == nullptr ? "" : *text);
+  }
+  Start(context, request, std::move(style), keys,
         LowerCompletion(context, request, http.head.request_id), http.head, std::move(exchange));
 }
 

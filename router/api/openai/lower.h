@@ -1,7 +1,9 @@
 // OpenAI's bodies as generation requests, with the limits of this server.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -18,7 +20,16 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request,
 Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& request,
                         const std::string& client_id);
 
-// `response_format` of a chat: OpenAI's shapes (`text`, `json_object`, `json_schema`), and TGI's
+// The grammar that the body asks for with one of its keys. No key: no grammar.
+std::variant<Grammar, ApiError> LowerGrammar(const GrammarKeys& keys,
+                                             const std::optional<json::Raw>& response_format);
+// The key of `request` that names a grammar.
+std::string_view GrammarKeyOf(const Common& request);
+// Adds the grammar of the body, if the server offers grammars.
+std::optional<ApiError> AddGrammar(const ApiContext& context, const Common& request,
+                                   GenerationRequest& lowered);
+
+// `response_format`: OpenAI's shapes (`text`, `json_object`, `json_schema`), and TGI's
 // (`json`, `json_object`, `json_schema`, `regex`, each with a `value`), which its clients send here
 // too. A schema is enforced directly, not translated into a regular expression. `text` has no
 // grammar.

@@ -24,12 +24,21 @@ struct LogitBias {
   std::string bad_key;  // the first key that is not a token id
 };
 
+// Keys that name a grammar, beside `response_format`; vLLM's. Raw values, read by LowerGrammar.
+struct GrammarKeys {
+  std::optional<json::Raw> structured_outputs;
+  std::optional<json::Raw> guided_json;
+  std::optional<json::Raw> guided_regex;
+  std::optional<json::Raw> guided_choice;
+  std::optional<json::Raw> guided_grammar;
+};
+
 struct StreamOptions {
   bool include_usage = false;
 };
 
 // What both routes take.
-struct Common {
+struct Common : GrammarKeys {
   std::string model;
   std::optional<std::uint32_t> max_tokens;
   std::optional<float> temperature;
@@ -49,6 +58,13 @@ struct Common {
   std::uint32_t min_tokens = 0;
   bool ignore_eos = false;
   std::vector<std::int32_t> stop_token_ids;
+  std::optional<float> typical_p;
+  std::optional<float> top_n_sigma;
+  std::vector<std::string> bad_words;
+  bool include_stop_str_in_output = false;
+  std::optional<std::uint32_t> prompt_logprobs;
+  std::optional<json::Raw> response_format;
+  bool use_beam_search = false;  // refused
 };
 
 struct Messages {
@@ -64,7 +80,6 @@ struct ChatRequest : Common {
   std::optional<std::uint32_t> top_logprobs;
   std::optional<json::Raw> tools;
   std::optional<json::Raw> tool_choice;
-  std::optional<json::Raw> response_format;
   std::optional<std::vector<std::string>> modalities;
   // Refused.
   std::optional<json::Raw> functions;

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "router/api/openai/grammar_forms.h"
 #include "router/api/openai/lower.h"
 #include "router/json/reader.h"
 
@@ -16,6 +17,7 @@ struct Format {
   std::string type;
   std::optional<std::string_view> wrapped;  // json_schema: an object with a `schema`
   std::optional<std::string_view> value;    // TGI's
+  std::optional<std::string_view> grammar;  // of the type `grammar`
 };
 
 ApiError Bad(std::string message) {
@@ -32,6 +34,8 @@ std::variant<Format, ApiError> ReadFormat(std::string_view text) {
       reader.ReadString(format.type, "a string");
     } else if (key == "json_schema") {
       reader.ReadRaw(format.wrapped.emplace());
+    } else if (key == "grammar") {
+      reader.ReadRaw(format.grammar.emplace());
     } else if (key == "value") {
       reader.ReadRaw(format.value.emplace());
     } else {
@@ -54,30 +58,6 @@ std::optional<std::string_view> SchemaIn(std::string_view text) {
   return reader.ok() ? schema : std::nullopt;
 }
 
-Grammar MakeGrammar(GrammarSpec::Kind kind, std::string_view source) {
-  std::string name = kind == GrammarSpec::Kind::kRegex ? "regex " : "schema ";
-  return {name.append(source),
-          [spec = GrammarSpec{kind, std::string(source)}]() -> Grammar::Written { return spec; }};
-}
-
-// A schema may also come as a string that holds its JSON.
-std::variant<Grammar, ApiError> OfSchema(std::string_view schema) {
-  if (!schema.starts_with('"')) return MakeGrammar(GrammarSpec::Kind::kJsonSchema, schema);
-  std::string text;
-  json::Reader reader(schema);
-  if (!reader.ReadString(text, "a string")) return Bad("`response_format`: a broken string");
-  return MakeGrammar(GrammarSpec::Kind::kJsonSchema, text);
-}
-
-std::variant<Grammar, ApiError> OfRegex(std::string_view value) {
-  std::string regex;
-  json::Reader reader(value);
-  if (!reader.ReadString(regex, "a string")) {
-    return Bad("`response_format.value` must be a string for the type `regex`");
-  }
-  return MakeGrammar(GrammarSpec::Kind::kRegex, regex);
-}
-
 }  // namespace
 
 std::variant<Grammar, ApiError> LowerResponseFormat(const json::Raw& raw) {
@@ -86,16 +66,25 @@ std::variant<Grammar, ApiError> LowerResponseFormat(const json::Raw& raw) {
   const Format& format = std::get<Format>(read);
   if (format.type == "text") return Grammar{};
   if (format.type == "json_object" || format.type == "json") {
-    return OfSchema(format.value.value_or(kAnyObject));
+    return SchemaGrammar(kField, format.value.value_or(kAnyObject));
   }
-  if (format.type == "regex" && format.value) return OfRegex(*format.value);
+  if (format.type == "regex" && format.value) {
+    return RegexGrammar("response_format.value", *format.value);
+  }
+  if (format.type == "grammar" && format.grammar) {
+    return TextGrammar("response_format.grammar", *format.grammar);
+  }
+  if (format.type == "structural_tag") return TagGrammar(kField, raw.text);
   if (format.type == "json_schema") {
     const auto outer = format.wrapped ? format.wrapped : format.value;
-    if (const auto schema = outer ? SchemaIn(*outer) : std::nullopt) return OfSchema(*schema);
+    if (const auto schema = outer ? SchemaIn(*outer) : std::nullopt)
+      return SchemaGrammar(kField, *schema);
     return Bad("`response_format.json_schema` must be an object with a `schema`");
   }
-  return Bad("`response_format.type` must be text, json_object, json_schema or regex. Given: \"" +
-             format.type + "\"");
+  return Bad(
+      "`response_format.type` must be text, json_object, json_schema, regex, grammar or "
+      "structural_tag. Given: \"" +
+      format.type + "\"");
 }
 
 }  // namespace penstock::router::openai

@@ -126,7 +126,7 @@ TEST_F(OpenAiTest, HeldBackTextComesWithTheEnd) {
     if (delta.contains("content")) text += Text(delta.at("content"));
   }
   EXPECT_EQ(text, "abST");
-  EXPECT_FALSE(engine_.WaitForCall()->request.include_stop_text);
+  EXPECT_EQ(engine_.WaitForCall()->request.stop_rule, StopRule::kHide);
 }
 
 TEST_F(OpenAiTest, AStreamThatFailsMidwayHasExactlyOneErrorAndNoDone) {
@@ -423,9 +423,7 @@ TEST_F(OpenAiTest, BadPromptsAreNamed) {
       {R"({"prompt":[1,"a"]})", "`prompt[1]` must be a token id. Given: string \"a\""},
       {R"({"prompt":[1000]})", "`prompt` must be token ids from 0 to 999. Given: 1000"},
       {R"({"prompt":["a","b","c","d","e"]})", "`prompt` must be from 1 to 4 prompts. Given: 5"},
-      {R"({"prompt":"a","echo":true})", "`echo` is not supported"},
       {R"({"prompt":"a","suffix":"b"})", "`suffix` is not supported"},
-      {R"({"prompt":"a","best_of":2})", "`best_of` must equal `n`"},
       {R"({})", "missing field `prompt` at line 1 column 2"},
   };
   for (const auto& [body, message] : cases) {
