@@ -72,9 +72,9 @@ def tasks(tmp_path_factory):
     return TaskManager(include_path=str(folder), include_defaults=False)
 
 
-def evaluate(tasks, model, **arguments):
+def evaluate(tasks, back_end, **arguments):
     """{task: [[(log-likelihood, is greedy) of each choice] of each sample]}"""
-    found = lm_eval.simple_evaluate(model=model, model_args=arguments, tasks=list(TASKS), task_manager=tasks,
+    found = lm_eval.simple_evaluate(model=back_end, model_args=arguments, tasks=list(TASKS), task_manager=tasks,
                                     batch_size=4, log_samples=True, bootstrap_iters=0)
     samples = {}
     for task, rows in found["samples"].items():

@@ -129,6 +129,7 @@ bool GbnfParser::ReadElement(GbnfNode& out, int depth) {
 }
 
 bool GbnfParser::ReadPostfix(GbnfNode& out) {
+  SkipBlanks();
   GbnfNode repeat;
   repeat.kind = GbnfNode::Kind::kRepeat;
   if (Take('+')) {

@@ -135,7 +135,7 @@ TEST_F(OpenAiCompletionsTest, WrongValuesAreNamed) {
       {R"({"prompt":"a","top_n_sigma":-2})",
        "`top_n_sigma` must be from -1.0 to 1000.0. Given: -2.0"},
       {R"({"prompt":"a","bad_words":[" "]})",
-       "`bad_words` must be strings that are not blank. Given: \" \""},
+       "`bad_words` must be strings that are not blank. Given: string \" \""},
   };
   for (const auto& [body, message] : cases) {
     const RawResponse response = Post("/v1/completions", body);

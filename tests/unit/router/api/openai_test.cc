@@ -292,7 +292,8 @@ TEST_F(OpenAiTest, BadValuesNameFieldValueAndLimit) {
       {R"("response_format":{"type":"json_object"})", 400, "the server does not offer grammars",
        "response_format"},
       {R"("response_format":{"type":"xml"})", 400,
-       "`response_format.type` must be text, json_object, json_schema or regex. Given: \"xml\"",
+       "`response_format.type` must be text, json_object, json_schema, regex, "
+       "grammar or structural_tag. Given: \"xml\"",
        "response_format"},
       {R"("response_format":{"type":"json_schema"})", 400,
        "`response_format.json_schema` must be an object with a `schema`", "response_format"},
