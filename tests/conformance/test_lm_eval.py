@@ -86,8 +86,8 @@ def evaluate(tasks, back_end, **arguments):
 def test_answers_and_log_likelihoods_are_those_of_the_hf_back_end(tasks):
     with Server("--dtype", "float32", "--served-model-name", "demo") as server:
         ours = evaluate(tasks, "local-completions", model="demo", base_url=f"{server.url}/v1/completions",
-                        tokenizer=str(DEMO_MODEL), num_concurrent=2)
-    theirs = evaluate(tasks, "hf", pretrained=str(DEMO_MODEL), dtype="float32", device="cpu")
+                        tokenizer=str(DEMO_MODEL), num_concurrent=2, add_bos_token=True)
+    theirs = evaluate(tasks, "hf", pretrained=str(DEMO_MODEL), dtype="float32", device="cpu", add_bos_token=True)
     assert ours.keys() == theirs.keys() == TASKS.keys()
     for task, samples in theirs.items():
         assert len(samples) == len(ours[task]) > 0
