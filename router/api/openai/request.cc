@@ -10,10 +10,16 @@ namespace {
 
 using json::MakeFieldOf;
 
+// A completion may have no token, to score its prompt.
+template <class T>
+constexpr std::string_view kLengthExpected = "a positive integer";
+template <>
+constexpr std::string_view kLengthExpected<CompletionRequest> = "an integer that is not negative";
+
 template <class T>
 constexpr auto kCommon = std::array{
     MakeFieldOf<T, &Common::model>("model", "a string"),
-    MakeFieldOf<T, &Common::max_tokens>("max_tokens", "a positive integer"),
+    MakeFieldOf<T, &Common::max_tokens>("max_tokens", kLengthExpected<T>),
     MakeFieldOf<T, &Common::temperature>("temperature", "a number"),
     MakeFieldOf<T, &Common::top_p>("top_p", "a number"),
     MakeFieldOf<T, &Common::n>("n", "a positive integer"),
