@@ -58,6 +58,10 @@ absl::StatusOr<SamplingParams> FromProto(const v1::Sampling& wire) {
   }
   to.penalty_alpha = wire.penalty_alpha();
   to.watermark = wire.watermark();
+  to.top_n_sigma = wire.top_n_sigma();
+  for (const v1::TokenIds& word : wire.bad_words()) {
+    to.bad_words.emplace_back(word.ids().begin(), word.ids().end());
+  }
   return to;
 }
 
@@ -78,6 +82,7 @@ absl::StatusOr<LogprobRequest> FromProto(const v1::Logprobs& wire) {
   }
   to.top_n = wire.top_n();
   to.prompt_logprobs = wire.prompt();
+  if (wire.has_prompt_top_n()) to.prompt_top_n = wire.prompt_top_n();
   return to;
 }
 
@@ -169,6 +174,18 @@ absl::Status Read(const v1::SampledToken& wire, SampledToken& sampled) {
   return absl::OkStatus();
 }
 
+absl::Status Read(const v1::PromptAlternatives& wire, PromptAlternatives& out) {
+  if (wire.tokens_size() != wire.logprobs_size()) {
+    return BadValue("sequences.prompt_alternatives.logprobs", std::to_string(wire.logprobs_size()),
+                    "as many as tokens");
+  }
+  out.rank = wire.rank();
+  for (int i = 0; i < wire.tokens_size(); ++i) {
+    out.top.push_back({wire.tokens(i), wire.logprobs(i)});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Read(const v1::SequenceResult& wire, SequenceResult& sequence) {
   sequence.slot = SlotId(wire.slot());
   sequence.sequence = SequenceId(wire.sequence());
@@ -180,6 +197,9 @@ absl::Status Read(const v1::SequenceResult& wire, SequenceResult& sequence) {
   PENSTOCK_ASSIGN_OR_RETURN(sequence.finish, FromProto(wire.finish()));
   sequence.error = wire.error();
   sequence.prompt_logprobs.assign(wire.prompt_logprobs().begin(), wire.prompt_logprobs().end());
+  for (const v1::PromptAlternatives& position : wire.prompt_alternatives()) {
+    PENSTOCK_RETURN_IF_ERROR(Read(position, sequence.prompt_alternatives.emplace_back()));
+  }
   return absl::OkStatus();
 }
 

@@ -44,6 +44,10 @@ void ToProto(const SamplingParams& from, v1::Sampling& wire) {
   }
   wire.set_penalty_alpha(from.penalty_alpha);
   wire.set_watermark(from.watermark);
+  wire.set_top_n_sigma(from.top_n_sigma);
+  for (const std::vector<TokenId>& word : from.bad_words) {
+    wire.add_bad_words()->mutable_ids()->Add(word.begin(), word.end());
+  }
 }
 
 v1::LogprobKind ToProto(LogprobRequest::Kind kind) {
@@ -74,6 +78,9 @@ void ToProto(const SequenceStart& start, v1::SequenceStart& wire) {
   wire.mutable_logprobs()->set_kind(ToProto(start.logprobs.kind));
   wire.mutable_logprobs()->set_top_n(start.logprobs.top_n);
   wire.mutable_logprobs()->set_prompt(start.logprobs.prompt_logprobs);
+  if (const auto top_n = start.logprobs.prompt_top_n) {
+    wire.mutable_logprobs()->set_prompt_top_n(*top_n);
+  }
   wire.mutable_stop_token_ids()->Add(start.stop_token_ids.begin(), start.stop_token_ids.end());
   wire.set_ignore_eos(start.ignore_eos);
   wire.set_min_new_tokens(start.min_new_tokens);
@@ -141,6 +148,14 @@ void ToProto(const SequenceResult& sequence, v1::SequenceResult& wire) {
   wire.set_error(sequence.error);
   wire.mutable_prompt_logprobs()->Add(sequence.prompt_logprobs.begin(),
                                       sequence.prompt_logprobs.end());
+  for (const PromptAlternatives& position : sequence.prompt_alternatives) {
+    v1::PromptAlternatives& out = *wire.add_prompt_alternatives();
+    out.set_rank(position.rank);
+    for (const TokenLogprob& token : position.top) {
+      out.add_tokens(token.token);
+      out.add_logprobs(token.logprob);
+    }
+  }
 }
 
 }  // namespace

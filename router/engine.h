@@ -28,8 +28,9 @@ namespace penstock::router {
 // Chat input; JSON texts as the client sent them (order of keys kept).
 struct ChatInput {
   std::string messages_json;
-  std::string tools_json;   // empty = none
-  std::string kwargs_json;  // extra template variables, empty = none
+  std::string tools_json;                           // empty = none
+  std::string kwargs_json;                          // extra template variables, empty = none
+  std::optional<std::string> template_source = {};  // in place of the server's chat template
   bool add_generation_prompt = true;
 };
 
@@ -48,6 +49,13 @@ struct Grammar {
   explicit operator bool() const { return write != nullptr; }
 };
 
+// How stop strings end the text.
+enum class StopRule : std::uint8_t {
+  kHide,      // before the string; text that may be part of one waits (OpenAI)
+  kShow,      // after the string (vLLM's include_stop_str_in_output)
+  kTokenEnd,  // after a token whose text ends with the string (TGI)
+};
+
 struct GenerationRequest {
   std::string client_id;  // X-Request-Id given or made; for logs and GET /requests/{id}
   // The trace of the request: first as the client gave it, then with the router's own span.
@@ -61,16 +69,16 @@ struct GenerationRequest {
   std::optional<std::uint32_t> max_new_tokens;  // absent: what is left of max_total_tokens
   bool exact_length = false;  // refuse a max_new_tokens that does not fit, never cut it
   std::uint32_t min_new_tokens = 0;
-  // Stop strings. An empty one (with include_stop_text only) ends after the first token.
+  // Stop strings. An empty one (with StopRule::kTokenEnd only) ends after the first token.
   std::vector<std::string> stop;
   std::vector<TokenId> stop_token_ids;
   bool ignore_eos = false;
   SamplingParams sampling;
   std::optional<std::uint64_t> seed;  // absent: drawn at admission and reported
   LogprobRequest logprobs;
-  // True: the stop string stays in the text, and tokens are delivered at once (TGI). False: text
-  // waits until it cannot be part of a stop string (OpenAI).
-  bool include_stop_text = false;
+  std::vector<std::string> bad_words;  // texts that the output must not contain
+  bool show_prompt = false;  // GenerationStart has the prompt, without prompt logprobs too
+  StopRule stop_rule = StopRule::kHide;
   // Special tokens that are in one of these texts stay in the visible text.
   std::vector<std::string> kept_markers;
   // True: alternatives and prompt tokens are decoded one by one (TGI). False: as they continue the
@@ -101,8 +109,14 @@ struct GenerationStart {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t prompt_characters = 0;
   std::uint64_t seed = 0;
-  std::vector<TokenInfo> prompt;  // filled when prompt logprobs were asked for
   std::string prompt_end;         // the last characters of a chat's prompt
+  std::vector<TokenInfo> prompt;  // filled when prompt logprobs were asked for, or show_prompt
+  // For each of them, with LogprobRequest::prompt_top_n. The first has rank 0 and no alternatives.
+  struct Alternatives {
+    std::uint32_t rank = 0;
+    std::vector<TokenInfo> top;
+  };
+  std::vector<Alternatives> prompt_alternatives = {};
 };
 
 struct GenerationToken {
@@ -125,8 +139,8 @@ struct GenerationEnd {
   std::uint32_t generated_tokens = 0;
   std::uint32_t prompt_tokens = 0;
   std::uint32_t cached_tokens = 0;
-  std::string tail;  // held-back text released at the end
-  std::string text;  // the whole generated text by the request's include_stop_text rule
+  std::string tail;                 // held-back text released at the end
+  std::string text;                 // the whole generated text by the request's stop_rule
   std::optional<std::string> stop;  // the stop string that matched
   std::uint64_t seed = 0;
   bool sampled = false;

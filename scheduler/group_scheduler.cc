@@ -292,9 +292,13 @@ void GroupScheduler::ReportTokens(Sequence& sequence, const SequenceResult& resu
   const RequestId request = sequence.request.request;
   sequence.prompt_logprobs.insert(sequence.prompt_logprobs.end(), result.prompt_logprobs.begin(),
                                   result.prompt_logprobs.end());
+  sequence.prompt_alternatives.insert(sequence.prompt_alternatives.end(),
+                                      result.prompt_alternatives.begin(),
+                                      result.prompt_alternatives.end());
   if (count == 0) return;
   if (sequence.tokens_received == 0 && sequence.request.logprobs.prompt_logprobs) {
-    out.AddEvent(request, PromptLogprobs{std::move(sequence.prompt_logprobs)});
+    out.AddEvent(request, PromptLogprobs{std::move(sequence.prompt_logprobs),
+                                         std::move(sequence.prompt_alternatives)});
   }
   Event& event = out.events.emplace_back();
   event.request = request;

@@ -44,6 +44,7 @@ struct Tokens {
 // Logprobs of prompt tokens 1 to prompt_length - 1. Once, before the first Tokens.
 struct PromptLogprobs {
   std::vector<float> logprobs;
+  std::vector<PromptAlternatives> alternatives = {};  // for each of them, if asked for
 };
 
 struct Finished {

@@ -100,14 +100,14 @@ class Walk {
     All(token, bias);
   }
   void Fields(SamplingParams& v) {
-    auto& [sample, temperature, top_k, top_p, typical_p, min_p, repetition, frequency, presence,
-           seed, sibling, logit_bias, watermark, alpha] = v;
-    All(sample, temperature, top_k, top_p, typical_p, min_p, repetition, frequency, presence, seed,
-        sibling, logit_bias, watermark, alpha);
+    auto& [sample, temperature, top_k, top_p, typical_p, min_p, sigma, repetition, frequency,
+           presence, seed, sibling, logit_bias, bad_words, watermark, alpha] = v;
+    All(sample, temperature, top_k, top_p, typical_p, min_p, sigma, repetition, frequency, presence,
+        seed, sibling, logit_bias, bad_words, watermark, alpha);
   }
   void Fields(LogprobRequest& v) {
-    auto& [kind, top_n, prompt] = v;
-    All(kind, top_n, prompt);
+    auto& [kind, top_n, prompt, prompt_top_n] = v;
+    All(kind, top_n, prompt, prompt_top_n);
   }
   void Fields(GrammarSpec& v) {
     auto& [kind, source] = v;
@@ -139,7 +139,14 @@ class Walk {
     auto& [prompt, cached] = v;
     All(prompt, cached);
   }
-  void Fields(PromptLogprobs& v) { All(v.logprobs); }
+  void Fields(PromptAlternatives& v) {
+    auto& [rank, top] = v;
+    All(rank, top);
+  }
+  void Fields(PromptLogprobs& v) {
+    auto& [logprobs, alternatives] = v;
+    All(logprobs, alternatives);
+  }
   void Fields(TokenLogprob& v) {
     auto& [token, logprob] = v;
     All(token, logprob);

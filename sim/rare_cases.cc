@@ -41,7 +41,9 @@ void DrawJoining(Random& random, Scenario& scenario) {
 void DrawPromptLogprobs(Random& random, Scenario& scenario) {
   if (!random.OneIn(5)) return;
   ForEachClient(scenario, [&random](ClientArrives& client) {
-    client.arrival.logprobs.prompt_logprobs = !random.OneIn(3);
+    LogprobRequest& logprobs = client.arrival.logprobs;
+    logprobs.prompt_logprobs = !random.OneIn(3);
+    if (logprobs.prompt_logprobs && random.OneIn(2)) logprobs.prompt_top_n = random.Below(3);
   });
 }
 
@@ -83,11 +85,13 @@ void DrawSampling(Random& random, Scenario& scenario) {
     sampling.top_p = part();
     sampling.typical_p = part();
     sampling.min_p = part();
+    sampling.top_n_sigma = part();
     sampling.repetition_penalty = 1 + part();
     sampling.frequency_penalty = part();
     sampling.presence_penalty = -part();
     sampling.sibling = random.Below(4);
     sampling.logit_bias = {{static_cast<TokenId>(random.Below(1000)), part()}};
+    if (random.OneIn(3)) sampling.bad_words = {{1, 2}, {static_cast<TokenId>(random.Below(1000))}};
     sampling.watermark = random.OneIn(2);
     client.arrival.logprobs.top_n = random.Below(4);
     if (random.OneIn(3)) client.arrival.grammar = {GrammarSpec::Kind::kLark, "start: \"a\"*"};

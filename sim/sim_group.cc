@@ -365,6 +365,8 @@ SequenceResult SimGroup::RunPrompt(const Segment& segment, Slot& slot) {
     const std::uint32_t last = ends ? slot.computed - 1 : slot.computed;
     for (std::uint32_t p = segment.first; p < last; ++p) {
       result.prompt_logprobs.push_back(-static_cast<float>(p + 1));
+      if (!slot.start.logprobs.prompt_top_n) continue;
+      result.prompt_alternatives.push_back({p, {{slot.start.prompt[p], -1.0f}}});
     }
   }
   if (!ends) {

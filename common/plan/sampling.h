@@ -19,6 +19,7 @@ struct SamplingParams {
   float top_p = 1.0f;               // (0, 1]; 1 = off
   float typical_p = 1.0f;           // (0, 1]; 1 = off
   float min_p = 0.0f;               // [0, 1); 0 = off
+  float top_n_sigma = 0.0f;         // >= 0; 0 = off
   float repetition_penalty = 1.0f;  // > 0; counts prompt and generated tokens (CTRL rule)
   float frequency_penalty = 0.0f;   // [-2, 2]; counts generated tokens only (OpenAI rule)
   float presence_penalty = 0.0f;    // [-2, 2]; generated tokens only
@@ -30,6 +31,8 @@ struct SamplingParams {
     friend bool operator==(const LogitBias&, const LogitBias&) = default;
   };
   std::vector<LogitBias> logit_bias;
+  // Sequences of tokens that the text must not contain. None is empty.
+  std::vector<std::vector<TokenId>> bad_words;
   bool watermark = false;  // raise the logits of green tokens (shard/sampling/watermark.h)
   // The alpha of contrastive search (Su et al. 2022), in [0, 1]; 0 = off. Not with do_sample. Of
   // the top_k most probable tokens it takes the one with the largest (1 - alpha) * probability -
@@ -61,6 +64,8 @@ struct LogprobRequest {
   Kind kind = Kind::kNone;
   std::uint32_t top_n = 0;       // alternatives per token, most probable first
   bool prompt_logprobs = false;  // one per prompt token; the first has none
+  // Alternatives per prompt token, with prompt_logprobs. The token's rank comes with them.
+  std::optional<std::uint32_t> prompt_top_n;
 
   friend bool operator==(const LogprobRequest&, const LogprobRequest&) = default;
 };

@@ -22,6 +22,13 @@ struct TokenLogprob {
   friend bool operator==(const TokenLogprob&, const TokenLogprob&) = default;
 };
 
+// What else was probable at a position of the prompt.
+struct PromptAlternatives {
+  std::uint32_t rank = 0;  // of the prompt's own token: 1 + how many tokens have a larger logit
+  std::vector<TokenLogprob> top;  // most probable first
+  friend bool operator==(const PromptAlternatives&, const PromptAlternatives&) = default;
+};
+
 struct SampledToken {
   TokenId token = 0;
   float logprob = 0.0f;  // meaningful when logprobs were asked for
@@ -46,6 +53,7 @@ struct SequenceResult {
   // For prompt segments with Logits::kAll: [i] is the logprob of prompt token first + i + 1. There
   // are `count` of them, one fewer in the last chunk. A prompt of P tokens has P - 1 in all.
   std::vector<float> prompt_logprobs;
+  std::vector<PromptAlternatives> prompt_alternatives;  // for each of them, with prompt_top_n
   friend bool operator==(const SequenceResult&, const SequenceResult&) = default;
 };
 

@@ -29,13 +29,14 @@ struct ApiOptions {
   std::uint32_t max_stop_sequences = 4;
   std::uint32_t max_top_n_tokens = 5;
   std::uint32_t max_client_batch_size = 4;
-  std::uint32_t validation_workers = 2;   // shown by /info only
-  std::string compute_type;               // x-compute-type; empty: the model's device
-  bool grammar = true;                    // where the shards offer it
-  bool strict_json = false;               // unknown keys of bodies are refused
-  std::vector<std::string> cors_origins;  // empty: no CORS headers; "*": all
-  std::vector<std::string> cors_headers;  // request headers allowed beside CorsRules
-  std::shared_ptr<SpanSink> spans;        // null: nothing is traced
+  std::uint32_t validation_workers = 2;      // shown by /info only
+  std::string compute_type;                  // x-compute-type; empty: the model's device
+  bool grammar = true;                       // where the shards offer it
+  bool strict_json = false;                  // unknown keys of bodies are refused
+  bool trust_request_chat_template = false;  // bodies of chats may bring a template
+  std::vector<std::string> cors_origins;     // empty: no CORS headers; "*": all
+  std::vector<std::string> cors_headers;     // request headers allowed beside CorsRules
+  std::shared_ptr<SpanSink> spans;           // null: nothing is traced
   const answer::Format* answer_format = &answer::NoFormat();  // of tool calls and reasoning
   // Why no shard accepts a connection, with the text of TGI's router; nothing if one does. Called
   // from any thread. Null: TGI's routes say why the engine refused instead.

@@ -189,7 +189,7 @@ void RequestTask::Post(Prompt prompt) {
   prompt_characters_ = prompt.characters;
   prompt_end_ = std::move(prompt.end);
   services_.records.SetPromptTokens(id_, prompt_tokens_);
-  if (wants_prompt_logprobs()) prompt_ = prompt.ids;
+  if (shows_prompt()) prompt_ = prompt.ids;
   if (request_.sampling.do_sample && !request_.seed) {
     request_.seed = services_.seed ? *services_.seed : RandomSeed();
   }
@@ -204,6 +204,7 @@ void RequestTask::Post(Prompt prompt) {
   arrival.min_new_tokens = request_.min_new_tokens;
   arrival.sampling = request_.sampling;
   arrival.sampling.seed = request_.seed.value_or(0);
+  arrival.sampling.bad_words = std::move(prompt.bad_words);
   arrival.logprobs = request_.logprobs;
   arrival.stop_token_ids = request_.stop_token_ids;
   arrival.ignore_eos = request_.ignore_eos;
@@ -230,10 +231,7 @@ void RequestTask::Take(const scheduler::Event& event) {
   if (const auto* started = std::get_if<scheduler::Started>(&event.what)) {
     OnStarted(*started);
   } else if (const auto* logprobs = std::get_if<scheduler::PromptLogprobs>(&event.what)) {
-    auto described =
-        DescribePrompt(*services_.tokenizer, prompt_, logprobs->logprobs, request_.decode_alone);
-    if (!described.ok()) return EndBroken(described.status());
-    AddStart(*std::move(described));
+    AddStart({logprobs->logprobs, logprobs->alternatives});
   } else if (const auto* tokens = std::get_if<scheduler::Tokens>(&event.what)) {
     OnTokens(tokens->tokens);
   } else if (const auto* finished = std::get_if<scheduler::Finished>(&event.what)) {
@@ -249,14 +247,18 @@ void RequestTask::OnStarted(const scheduler::Started& started) {
   if (!wants_prompt_logprobs()) AddStart({});
 }
 
-void RequestTask::AddStart(std::vector<TokenInfo> prompt) {
+void RequestTask::AddStart(PromptReport report) {
   GenerationStart start;
   start.request = id_;
   start.prompt_tokens = prompt_tokens_;
   start.prompt_characters = prompt_characters_;
   start.seed = request_.seed.value_or(0);
-  start.prompt = std::move(prompt);
   start.prompt_end = std::move(prompt_end_);
+  if (shows_prompt()) {
+    const absl::Status described =
+        DescribePrompt(*services_.tokenizer, prompt_, report, request_.decode_alone, start);
+    if (!described.ok()) return EndBroken(described);
+  }
   events_.emplace_back(std::move(start));
 }
 

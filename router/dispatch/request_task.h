@@ -108,11 +108,12 @@ class RequestTask final : public Strand,
   void OnStarted(const scheduler::Started& started);
   void OnTokens(std::span<const SampledToken> tokens);
   void OnFinished(const scheduler::Finished& finished);
-  void AddStart(std::vector<TokenInfo> prompt);
+  void AddStart(PromptReport report);
   void EndWith(GenerationError error);
   void EndBroken(const absl::Status& status);
   void Flush();
   bool wants_prompt_logprobs() const { return request_.logprobs.prompt_logprobs; }
+  bool shows_prompt() const { return wants_prompt_logprobs() || request_.show_prompt; }
 
   // The mailbox is the first member, in the cache line of the reference counts: every token moves
   // both from one processor's cache to another's.
@@ -134,7 +135,7 @@ class RequestTask final : public Strand,
   Prompt built_;             // while the grammar is checked
   GrammarSpec grammar_;
   std::optional<TextStream> stream_;
-  std::vector<TokenId> prompt_;          // set for prompt logprobs only
+  std::vector<TokenId> prompt_;          // set if the start shows it
   std::vector<GenerationEvent> events_;  // of this run
   std::uint32_t prompt_tokens_ = 0;
   std::uint32_t prompt_characters_ = 0;

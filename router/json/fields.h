@@ -131,10 +131,13 @@ constexpr auto MakeField(std::string_view name, std::string_view expected, bool 
   return MakeFieldOf<decltype(ObjectOf(Member)), Member>(name, expected, required);
 }
 
+// The most fields of a table.
+inline constexpr std::size_t kMaxFields = 96;
+
 template <class T, std::size_t A, std::size_t B>
 constexpr std::array<Field<T>, A + B> Join(const std::array<Field<T>, A>& a,
                                            const std::array<Field<T>, B>& b) {
-  static_assert(A + B <= 64, "ReadObject has a bit for each of 64 fields");
+  static_assert(A + B <= kMaxFields, "ReadObject has a bit for each field");
   std::array<Field<T>, A + B> all;
   std::copy(a.begin(), a.end(), all.begin());
   std::copy(b.begin(), b.end(), all.begin() + A);
@@ -145,7 +148,7 @@ constexpr std::array<Field<T>, A + B> Join(const std::array<Field<T>, A>& a,
 // skipped and recorded. An empty array counts as an empty object, as in TGI.
 template <class T>
 bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::string_view type) {
-  std::bitset<64> seen;
+  std::bitset<kMaxFields> seen;
   std::string key;
   const bool array = reader.NextIs('[');
   if (array ? !reader.EnterEmptyArray(type) : !reader.EnterObject(type)) return false;
@@ -156,7 +159,7 @@ bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::s
       ++index;
     }
     if (index == fields.size()) {
-      std::array<std::string_view, 64> names;
+      std::array<std::string_view, kMaxFields> names;
       std::ranges::transform(fields, names.begin(), &Field<T>::name);
       reader.unknown_keys().Add(reader.PathTo(key), key, std::span(names).first(fields.size()));
       if (!reader.Colon() || !reader.Skip()) return false;

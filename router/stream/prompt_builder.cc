@@ -77,6 +77,8 @@ std::variant<Prompt, GenerationError> PromptBuilder::Build(const GenerationReque
     outcome = FromChat(std::get<ChatInput>(request.prompt), request);
   }
   if (auto* prompt = std::get_if<Prompt>(&outcome)) {
+    const absl::Status words = AddBadWords(request.bad_words, *prompt);
+    if (!words.ok()) return FromStatus("bad_words", words);
     return WithinLimits(std::move(*prompt), request);
   }
   return outcome;
@@ -120,16 +122,22 @@ PromptBuilder::Outcome PromptBuilder::FromIds(std::span<const TokenId> ids) cons
 }
 
 RenderedChat PromptBuilder::Render(const ChatInput& chat) const {
-  if (chat_ == nullptr) {
+  std::shared_ptr<const text::ChatTemplate> own = chat_;
+  if (chat.template_source) {
+    auto compiled = text::ChatTemplate::With(*tokenizer_, *chat.template_source, std::nullopt);
+    if (!compiled.ok()) return FromStatus("chat_template", compiled.status());
+    own = *std::move(compiled);
+  }
+  if (own == nullptr) {
     GenerationError error = Invalid("messages", "template not found");
     error.kind = ErrorKind::kTemplate;
     return error;
   }
-  auto text = chat_->Render({.messages_json = chat.messages_json,
-                             .tools_json = chat.tools_json,
-                             .kwargs_json = chat.kwargs_json,
-                             .add_generation_prompt = chat.add_generation_prompt,
-                             .now_seconds = {}});
+  auto text = own->Render({.messages_json = chat.messages_json,
+                           .tools_json = chat.tools_json,
+                           .kwargs_json = chat.kwargs_json,
+                           .add_generation_prompt = chat.add_generation_prompt,
+                           .now_seconds = {}});
   if (!text.ok()) return FromStatus("messages", text.status());
   return *std::move(text);
 }
@@ -169,6 +177,21 @@ TokenizedText TokenizeText(const text::Tokenizer& tokenizer, std::string_view te
         {encoding->ids[i], static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
   }
   return spans;
+}
+
+// A word has other tokens at the beginning of a text than after a blank, so both forms are bad.
+absl::Status PromptBuilder::AddBadWords(const std::vector<std::string>& words,
+                                        Prompt& prompt) const {
+  for (const std::string& word : words) {
+    const std::size_t begin = std::min(word.find_first_not_of(' '), word.size());
+    const std::string bare = word.substr(begin);
+    for (const std::string& form : {bare, " " + bare}) {
+      PENSTOCK_ASSIGN_OR_RETURN(auto ids, tokenizer_->Encode(form, false));
+      const bool known = std::ranges::find(prompt.bad_words, ids) != prompt.bad_words.end();
+      if (!ids.empty() && !known) prompt.bad_words.push_back(std::move(ids));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // In TGI's order: first the total number of tokens, then the prompt's.

@@ -27,9 +27,10 @@ struct Prompt {
   std::vector<TokenId> ids;  // not empty, at most max_input_tokens
   // Unicode characters of the text, after rendering; 0 for a prompt of ids.
   std::uint32_t characters = 0;
-  std::uint32_t max_new_tokens = 0;  // 1 … max_total_tokens - ids.size()
-  std::uint32_t pinned_tokens = 0;   // leading ids of the cached prompt
-  std::string end;                   // the last characters of a chat
+  std::uint32_t max_new_tokens = 0;             // 1 … max_total_tokens - ids.size()
+  std::uint32_t pinned_tokens = 0;              // leading ids of the cached prompt
+  std::string end;                              // the last characters of a chat
+  std::vector<std::vector<TokenId>> bad_words;  // GenerationRequest::bad_words as tokens
 };
 
 // Immutable and thread-safe. Building takes time in proportion to the prompt, so call it on a text
@@ -65,6 +66,7 @@ class PromptBuilder {
   Outcome FromIds(std::span<const TokenId> ids) const;
   Outcome FromChat(const ChatInput& chat, const GenerationRequest& request) const;
   GenerationError TooLong(std::uint32_t tokens, std::string_view given) const;
+  absl::Status AddBadWords(const std::vector<std::string>& words, Prompt& prompt) const;
   Outcome WithinLimits(Prompt prompt, const GenerationRequest& request) const;
 
   std::shared_ptr<const text::Tokenizer> tokenizer_;

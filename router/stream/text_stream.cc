@@ -9,8 +9,8 @@ namespace penstock::router {
 namespace {
 
 text::StopMatcher::Where WhereOf(const TextStreamOptions& options) {
-  return options.include_stop_text ? text::StopMatcher::Where::kAtPieceEnd
-                                   : text::StopMatcher::Where::kAnywhere;
+  return options.stop_rule == StopRule::kTokenEnd ? text::StopMatcher::Where::kAtPieceEnd
+                                                  : text::StopMatcher::Where::kAnywhere;
 }
 
 }  // namespace
@@ -18,11 +18,12 @@ text::StopMatcher::Where WhereOf(const TextStreamOptions& options) {
 TextStreamOptions StreamOptionsOf(const GenerationRequest& request,
                                   const std::vector<TokenId>& eos_ids) {
   TextStreamOptions options{.stop = request.stop,
-                            .include_stop_text = request.include_stop_text,
+                            .stop_rule = request.stop_rule,
                             .logprobs = request.logprobs.kind != LogprobRequest::Kind::kNone,
                             .decode_alone = request.decode_alone,
                             .kept_markers = request.kept_markers,
-                            .end_ids = request.stop_token_ids};
+                            .end_ids = {}};
+  if (request.stop_rule != StopRule::kShow) options.end_ids = request.stop_token_ids;
   if (!request.ignore_eos) {
     options.end_ids.insert(options.end_ids.end(), eos_ids.begin(), eos_ids.end());
   }
@@ -36,7 +37,8 @@ absl::StatusOr<TextStream> TextStream::Create(std::shared_ptr<const text::Tokeni
   const std::span<const TokenId> context = prompt.last(size);
   PENSTOCK_ASSIGN_OR_RETURN(auto own, text::IncrementalDecoder::Create(*tokenizer, false, context));
   // TGI decodes with the last prompt token as the only context.
-  const std::size_t seen = options.include_stop_text ? std::min<std::size_t>(size, 1) : size;
+  const std::size_t seen =
+      options.stop_rule == StopRule::kTokenEnd ? std::min<std::size_t>(size, 1) : size;
   const bool skip_special = options.kept_markers.empty();
   PENSTOCK_ASSIGN_OR_RETURN(
       auto visible, text::IncrementalDecoder::Create(*tokenizer, skip_special, context.last(seen)));
@@ -105,8 +107,11 @@ void TextStream::Release(std::string_view own_text, std::string_view visible_tex
   }
   pending_ += visible_text;
   std::size_t safe = pending_.size();
-  if (options_.include_stop_text) {
+  if (options_.stop_rule == StopRule::kTokenEnd) {
     match_ = matcher_.Push(own_text);
+  } else if (options_.stop_rule == StopRule::kShow) {
+    match_ = matcher_.Push(visible_text);
+    if (match_) safe = match_->end - text_.size();
   } else {
     match_ = matcher_.Push(visible_text);
     safe = match_ ? match_->begin - text_.size() : safe - matcher_.held();
@@ -137,12 +142,12 @@ absl::StatusOr<GenerationEnd> TextStream::Finish(FinishReason reason,
   end.generated_tokens = generated_tokens;
   const bool ended_with_it =
       match_ && reason != FinishReason::kStopString && generated_tokens <= match_->token_count;
-  if (match_ && !(options_.include_stop_text && ended_with_it)) {
+  if (match_ && !(options_.stop_rule == StopRule::kTokenEnd && ended_with_it)) {
     end.reason = FinishReason::kStopString;
     end.generated_tokens = match_->token_count;
     end.stop = matcher_.stop(match_->stop);
   }
-  if (!match_ || options_.include_stop_text) {
+  if (!match_ || options_.stop_rule == StopRule::kTokenEnd) {
     PENSTOCK_ASSIGN_OR_RETURN(const std::string_view rest, visible_.Finish());
     end.tail = pending_ + std::string(rest);
   }
@@ -150,28 +155,35 @@ absl::StatusOr<GenerationEnd> TextStream::Finish(FinishReason reason,
   return end;
 }
 
-absl::StatusOr<std::vector<TokenInfo>> DescribePrompt(const text::Tokenizer& tokenizer,
-                                                      std::span<const TokenId> prompt,
-                                                      std::span<const float> logprobs,
-                                                      bool decode_alone) {
+absl::Status DescribePrompt(const text::Tokenizer& tokenizer, std::span<const TokenId> prompt,
+                            PromptReport report, bool decode_alone, GenerationStart& start) {
   PENSTOCK_ASSIGN_OR_RETURN(auto decoder, text::IncrementalDecoder::Create(tokenizer, false, {}));
-  std::vector<TokenInfo> infos;
-  infos.reserve(prompt.size());
+  const auto alone = [&tokenizer](TokenId id) { return tokenizer.Decode({&id, 1}, false); };
+  const auto add = [&](TokenId id, std::string text, std::vector<TokenInfo>& to) {
+    to.push_back({id, std::move(text), std::nullopt, tokenizer.IsSpecial(id)});
+  };
+  if (!report.alternatives.empty()) start.prompt_alternatives.resize(prompt.size());
+  start.prompt.reserve(prompt.size());
   for (std::size_t i = 0; i < prompt.size(); ++i) {
-    std::string text;
-    if (decode_alone) {
-      PENSTOCK_ASSIGN_OR_RETURN(text, tokenizer.Decode(prompt.subspan(i, 1), false));
-    } else {
-      PENSTOCK_ASSIGN_OR_RETURN(text, decoder.Push(prompt[i]));
+    if (i > 0 && i <= report.alternatives.size()) {
+      GenerationStart::Alternatives& others = start.prompt_alternatives[i];
+      others.rank = report.alternatives[i - 1].rank;
+      for (const auto& [id, logprob] : report.alternatives[i - 1].top) {
+        PENSTOCK_ASSIGN_OR_RETURN(std::string text, decode_alone ? alone(id) : decoder.Peek(id));
+        add(id, std::move(text), others.top);
+        others.top.back().logprob = logprob;
+      }
     }
-    TokenInfo info{.id = prompt[i],
-                   .text = std::move(text),
-                   .logprob = {},
-                   .special = tokenizer.IsSpecial(prompt[i])};
-    if (i > 0 && i <= logprobs.size()) info.logprob = logprobs[i - 1];
-    infos.push_back(std::move(info));
+    if (decode_alone) {
+      PENSTOCK_ASSIGN_OR_RETURN(std::string text, alone(prompt[i]));
+      add(prompt[i], std::move(text), start.prompt);
+    } else {
+      PENSTOCK_ASSIGN_OR_RETURN(const std::string_view text, decoder.Push(prompt[i]));
+      add(prompt[i], std::string(text), start.prompt);
+    }
+    if (i > 0 && i <= report.logprobs.size()) start.prompt.back().logprob = report.logprobs[i - 1];
   }
-  return infos;
+  return absl::OkStatus();
 }
 
 }  // namespace penstock::router

@@ -5,11 +5,14 @@
 // special tokens, save those of kept markers. Deltas and tail joined are the visible text. No event
 // splits a UTF-8 character.
 //
-// GenerationRequest::include_stop_text decides how stop strings are found:
-// * false: They are searched in the visible text, which ends before them. Text that may be the
+// StopRule decides how stop strings are found:
+// * kHide: They are searched in the visible text, which ends before them. Text that may be the
 //   beginning of one is held back.
-// * true (as in TGI): They are searched where a token ends, in the joined own texts of the tokens.
-//   Nothing is held back. If length or EOS applies to the same token, that is the finish reason.
+// * kShow: They are searched in the visible text, which ends after them. The token of a stop token
+//   id is visible, too. Nothing is held back.
+// * kTokenEnd (as in TGI): They are searched where a token ends, in the joined own texts of the
+//   tokens. Nothing is held back. If length or EOS applies to the same token, that is the finish
+//   reason.
 #pragma once
 
 #include <absl/status/statusor.h>
@@ -31,11 +34,12 @@ namespace penstock::router {
 
 struct TextStreamOptions {
   std::vector<std::string> stop;
-  bool include_stop_text = false;
+  StopRule stop_rule = StopRule::kHide;
   bool logprobs = false;                  // fill TokenInfo::logprob
   bool decode_alone = false;              // alternatives, see GenerationRequest
   std::vector<std::string> kept_markers;  // see GenerationRequest
-  // Tokens that end the output and have no visible text: EOS unless ignored, and stop token ids.
+  // Tokens that end the output and have no visible text: EOS unless ignored, and stop token ids
+  // unless they are shown.
   std::vector<TokenId> end_ids;
 };
 
@@ -85,11 +89,14 @@ class TextStream {
   std::uint32_t count_ = 0;
 };
 
-// The prompt's tokens for the client. logprobs[i] belongs to prompt token i + 1; the first has
-// none. `decode_alone`: see GenerationRequest.
-absl::StatusOr<std::vector<TokenInfo>> DescribePrompt(const text::Tokenizer& tokenizer,
-                                                      std::span<const TokenId> prompt,
-                                                      std::span<const float> logprobs,
-                                                      bool decode_alone);
+// What the shards reported of a prompt: logprobs[i] and alternatives[i] belong to its token i + 1.
+struct PromptReport {
+  std::span<const float> logprobs;
+  std::span<const PromptAlternatives> alternatives;
+};
+
+// Adds the prompt's tokens for the client. `decode_alone`: see GenerationRequest.
+absl::Status DescribePrompt(const text::Tokenizer& tokenizer, std::span<const TokenId> prompt,
+                            PromptReport report, bool decode_alone, GenerationStart& start);
 
 }  // namespace penstock::router

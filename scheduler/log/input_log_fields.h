@@ -19,9 +19,9 @@ PENSTOCK_FIELDS(SamplingParams::LogitBias, a(v.token, v.bias));
 PENSTOCK_FIELDS(SamplingParams,
                 a(v.do_sample, v.temperature, v.top_k, v.top_p, v.typical_p, v.min_p,
                   v.repetition_penalty, v.frequency_penalty, v.presence_penalty, v.seed, v.sibling,
-                  v.logit_bias, v.watermark, v.penalty_alpha));
+                  v.logit_bias, v.watermark, v.penalty_alpha, v.top_n_sigma, v.bad_words));
 PENSTOCK_FIELDS(GrammarSpec, a(v.kind, v.source));
-PENSTOCK_FIELDS(LogprobRequest, a(v.kind, v.top_n, v.prompt_logprobs));
+PENSTOCK_FIELDS(LogprobRequest, a(v.kind, v.top_n, v.prompt_logprobs, v.prompt_top_n));
 PENSTOCK_FIELDS(Arrival,
                 a(v.request, v.prompt, v.max_new_tokens, v.length_given, v.request_class,
                   v.predicted_tokens, v.min_new_tokens, v.sampling, v.logprobs, v.stop_token_ids,
@@ -30,9 +30,10 @@ PENSTOCK_FIELDS(Cancel, a(v.request));
 PENSTOCK_FIELDS(FinishAt, a(v.request, v.token_count));
 
 PENSTOCK_FIELDS(TokenLogprob, a(v.token, v.logprob));
+PENSTOCK_FIELDS(PromptAlternatives, a(v.rank, v.top));
 PENSTOCK_FIELDS(SampledToken, a(v.token, v.logprob, v.alternatives));
 PENSTOCK_FIELDS(SequenceResult, a(v.slot, v.sequence, v.tokens, v.committed_length, v.finish,
-                                  v.error, v.prompt_logprobs));
+                                  v.error, v.prompt_logprobs, v.prompt_alternatives));
 PENSTOCK_FIELDS(StepTimings, a(v.queued, v.forward, v.sample));
 PENSTOCK_FIELDS(CellUse, a(v.allocated, v.filled, v.copied));
 PENSTOCK_FIELDS(StepResult,

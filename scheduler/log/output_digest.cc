@@ -13,7 +13,7 @@ PENSTOCK_ALL_FIELDS(StepPlan, epoch, step, ends, block_ops, starts, segments, gr
 PENSTOCK_ALL_FIELDS(PlanOut, group, plan, requests);
 PENSTOCK_ALL_FIELDS(Started, prompt_tokens, cached_tokens);
 PENSTOCK_ALL_FIELDS(Tokens, first_index, tokens);
-PENSTOCK_ALL_FIELDS(PromptLogprobs, logprobs);
+PENSTOCK_ALL_FIELDS(PromptLogprobs, logprobs, alternatives);
 PENSTOCK_ALL_FIELDS(Finished, reason, generated_tokens);
 PENSTOCK_ALL_FIELDS(Failed, kind, message);
 PENSTOCK_ALL_FIELDS(Event, request, what);

@@ -63,6 +63,7 @@ struct Sequence : Work {
   StepId last_plan;                    // the newest that refers to it
 
   std::vector<float> prompt_logprobs;
+  std::vector<PromptAlternatives> prompt_alternatives;
 
   // Tokens that are prefilled: the request's prompt, and output from before a preemption.
   std::uint32_t PromptLength() const {

@@ -36,7 +36,7 @@ std::span<RowSampler::Row> RowSampler::Sample(const StepBatch& batch, std::uint3
     if (row.request.has_value()) {
       row.sampled = samplers_[thread].Sample(row.logits, *row.request);
     } else {
-      row.sampled->logprob = LogSoftmaxAt(row.logits, row.next);
+      row.report = samplers_[thread].ReportPrompt(row.logits, row.next, row.prompt_top_n);
     }
   });
   return rows_;
@@ -47,7 +47,8 @@ void RowSampler::Add(const StepWork& work, std::uint32_t index, std::span<float>
   const std::uint32_t row = index - work.first_logit;
   if (!work.SamplesAt(row)) {
     const std::size_t position = std::size_t{work.segment.first} + row;
-    rows_.push_back({index, logits, std::nullopt, sequence.tokens[position + 1]});
+    rows_.push_back({index, logits, std::nullopt, sequence.tokens[position + 1],
+                     sequence.start.logprobs.prompt_top_n});
   } else if (sequence.finish == ShardFinish::kNone && IsIndependent(work)) {
     std::vector<TokenId>& masked = masked_[rows_.size()];
     rows_.push_back({index, logits, sampling_.RequestFor(sequence, masked)});

@@ -28,8 +28,10 @@ class RowSampler {
   struct Row {
     std::uint32_t index = 0;  // among the logit rows of the batch
     std::span<float> logits;
-    std::optional<SampleRequest> request;  // none: the log-probability of `next` is wanted
+    std::optional<SampleRequest> request;  // none: a report on `next` is wanted
     TokenId next = 0;
+    std::optional<std::uint32_t> prompt_top_n = {};
+    Sampler::PromptReport report = {};
     absl::StatusOr<SampledToken> sampled = SampledToken{};
   };
 

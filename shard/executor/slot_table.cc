@@ -10,6 +10,10 @@ bool Contains(std::span<const TokenId> tokens, TokenId token) {
   return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
 }
 
+bool EndsWith(std::span<const TokenId> tokens, std::span<const TokenId> end) {
+  return end.size() <= tokens.size() && std::ranges::equal(tokens.last(end.size()), end);
+}
+
 ShardFinish FinishAfter(const RankSequence& sequence, TokenId token, std::span<const TokenId> eos) {
   const SequenceStart& start = sequence.start;
   const std::uint32_t generated = sequence.Generated();
@@ -52,8 +56,13 @@ void SlotTable::Reset() { std::fill(slots_.begin(), slots_.end(), std::nullopt);
 void CollectMasked(const RankSequence& sequence, std::span<const TokenId> eos,
                    std::vector<TokenId>& out) {
   out.clear();
+  for (const std::vector<TokenId>& word : sequence.start.sampling.bad_words) {
+    if (EndsWith(sequence.tokens, std::span(word).first(word.size() - 1))) {
+      out.push_back(word.back());
+    }
+  }
   if (sequence.Generated() + sequence.tokens_in_flight >= sequence.start.min_new_tokens) return;
-  if (!sequence.start.ignore_eos) out.assign(eos.begin(), eos.end());
+  if (!sequence.start.ignore_eos) out.insert(out.end(), eos.begin(), eos.end());
   out.insert(out.end(), sequence.start.stop_token_ids.begin(), sequence.start.stop_token_ids.end());
 }
 

@@ -75,7 +75,7 @@ class SlotTable {
 };
 
 // Sets `out` to the tokens that must not be sampled now: EOS and stop tokens, while fewer than
-// min_new_tokens were generated since the start.
+// min_new_tokens were generated since the start, and those that would complete a bad word.
 void CollectMasked(const RankSequence& sequence, std::span<const TokenId> eos,
                    std::vector<TokenId>& out);
 

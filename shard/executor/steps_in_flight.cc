@@ -26,7 +26,9 @@ bool StepsInFlight::CanRunAhead(const StepPlan& plan) const {
     const SequenceStart& start = slots_.at(segment.slot).start;
     const bool prompt = segment.kind == Segment::Kind::kPrompt;
     const bool one_row = prompt ? segment.logits != Segment::Logits::kAll : segment.max_rows == 1;
-    return one_row && start.sampling.Candidates() == 0 && start.grammar.empty();
+    // Which word would be completed depends on tokens that the host does not know yet.
+    return one_row && start.sampling.Candidates() == 0 && start.grammar.empty() &&
+           start.sampling.bad_words.empty();
   });
 }
 

@@ -108,7 +108,9 @@ void TokenSelector::TakeRow(const StepWork& work, RowSampler::Row& row, Sequence
   if (row.request.has_value()) {
     TakeSampled(std::move(row.sampled), tokens_[work.first_token], result);
   } else {
-    result.prompt_logprobs.push_back(row.sampled->logprob);
+    result.prompt_logprobs.push_back(row.report.logprob);
+    if (!row.prompt_top_n) return;
+    result.prompt_alternatives.push_back(std::move(row.report.alternatives));
   }
 }
 

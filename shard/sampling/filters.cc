@@ -111,9 +111,31 @@ float LowerBoundOfTop(std::uint32_t k, std::vector<float> maxima) {
   return *kth;
 }
 
-// Collects all tokens that may be among the `k` most probable after temperature, and possibly more;
-// all tokens for k = 0. Reads single tokens only in blocks whose maximum is large enough.
-void Collect(std::span<const float> logits, float temperature, std::uint32_t k, Candidates& out) {
+// Tang et al. 2024 (arXiv:2411.07641): the largest logit less n standard deviations of the row.
+// Masked tokens do not count. The temperature would divide both sides alike.
+float SigmaBorder(float n, std::span<const float> logits) {
+  if (n <= 0.0f) return kMinusInfinity;
+  double largest = kMinusInfinity, sum = 0, squares = 0;
+  std::size_t count = 0;
+  for (const float logit : logits) {
+    if (logit == kMinusInfinity) continue;
+    largest = std::max<double>(largest, logit);
+    sum += logit;
+    ++count;
+  }
+  const double mean = sum / static_cast<double>(count);
+  for (const float logit : logits) {
+    if (logit != kMinusInfinity) squares += (logit - mean) * (logit - mean);
+  }
+  const double border = largest - n * std::sqrt(squares / static_cast<double>(count));
+  return static_cast<float>(std::min(border, largest));
+}
+
+// Collects all tokens with a logit of at least `border` that may be among the `k` most probable
+// after temperature, and possibly more; all tokens for k = 0. Reads single tokens only in blocks
+// whose maximum is large enough.
+void Collect(std::span<const float> logits, float temperature, float border, std::uint32_t k,
+             Candidates& out) {
   std::vector<float> maxima;
   float bound = kMinusInfinity;
   if (k > 0) {
@@ -126,7 +148,7 @@ void Collect(std::span<const float> logits, float temperature, std::uint32_t k, 
     const std::size_t end = std::min(logits.size(), first + kMaximumBlock);
     for (std::size_t token = first; token < end; ++token) {
       const float logit = logits[token] / temperature;
-      if (logits[token] == kMinusInfinity || logit < bound) continue;
+      if (logits[token] == kMinusInfinity || logits[token] < border || logit < bound) continue;
       out.push_back({static_cast<std::uint32_t>(token), logit});
     }
   }
@@ -137,7 +159,7 @@ void Collect(std::span<const float> logits, float temperature, std::uint32_t k, 
 void FilterCandidates(const SamplingParams& params, std::span<const float> logits,
                       std::vector<Candidate>& out) {
   out.clear();
-  Collect(logits, params.Divisor(), params.top_k, out);
+  Collect(logits, params.Divisor(), SigmaBorder(params.top_n_sigma, logits), params.top_k, out);
   if (out.empty()) return;
   TopK(params.top_k, out);
   TopP(params.top_p, out);

@@ -1,7 +1,7 @@
 // Warpers: temperature and the filters that decide which tokens may be drawn. The order is that of
-// HF transformers and TGI: temperature, top-k, top-p, min-p, typical-p. Each filter sees only the
-// tokens that the one before has kept, with renormalised probabilities. Exact rules:
-// docs/api/sampling.md.
+// HF transformers and TGI: temperature, top-k, top-p, min-p, typical-p, with top-n-sigma before
+// them. Each filter sees only the tokens that the one before has kept, with renormalised
+// probabilities. Exact rules: docs/api/sampling.md.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "common/status.h"
 #include "shard/sampling/philox.h"
@@ -58,11 +59,9 @@ void Sampler::ReportRow(std::span<const float> logits, std::uint32_t top_n, Samp
   const double log_sum = LogSumExp(logits, FindMaximum(logits).logit);
   sampled.logprob = static_cast<float>(logits[static_cast<std::size_t>(sampled.token)] - log_sum);
   if (top_n == 0) return;
-  candidates_.clear();
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    if (logits[i] == kMinusInfinity) continue;
-    candidates_.push_back({static_cast<std::uint32_t>(i), logits[i]});
-  }
+  SamplingParams filter;
+  filter.top_k = top_n;
+  FilterCandidates(filter, logits, candidates_);
   SelectTop(candidates_, top_n, top_);
   Append(top_, log_sum, sampled);
 }
@@ -146,9 +145,18 @@ absl::Status Sampler::FindCandidates(std::span<float> logits, const SampleReques
   return absl::OkStatus();
 }
 
-float LogSoftmaxAt(std::span<const float> logits, TokenId token) {
-  const double log_sum = LogSumExp(logits, FindMaximum(logits).logit);
-  return static_cast<float>(logits[static_cast<std::size_t>(token)] - log_sum);
+Sampler::PromptReport Sampler::ReportPrompt(std::span<const float> logits, TokenId token,
+                                            std::optional<std::uint32_t> top_n) {
+  SampledToken reported;
+  reported.token = token;
+  ReportRow(logits, top_n.value_or(0), reported);
+  PromptReport report{.logprob = reported.logprob, .alternatives = {}};
+  if (!top_n) return report;
+  const float own = logits[static_cast<std::size_t>(token)];
+  const auto above = std::ranges::count_if(logits, [own](float logit) { return logit > own; });
+  report.alternatives = {.rank = static_cast<std::uint32_t>(above) + 1,
+                         .top = std::move(reported.alternatives)};
+  return report;
 }
 
 }  // namespace penstock::shard

@@ -10,6 +10,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,6 +52,15 @@ class Sampler {
   // NaN or no token can be sampled; the caller then ends this sequence only.
   absl::StatusOr<SampledToken> Sample(std::span<float> logits, const SampleRequest& request);
 
+  // What LogprobRequest reports of a prompt token: its log-probability, and with `top_n` the most
+  // probable tokens and its rank among all.
+  struct PromptReport {
+    float logprob = 0.0f;
+    PromptAlternatives alternatives;
+  };
+  PromptReport ReportPrompt(std::span<const float> logits, TokenId token,
+                            std::optional<std::uint32_t> top_n);
+
   // The SamplingParams::Candidates() most probable tokens after the processors, without warpers.
   // Fewer if fewer tokens are allowed. Errors as above.
   absl::Status FindCandidates(std::span<float> logits, const SampleRequest& request,
@@ -67,8 +77,5 @@ class Sampler {
   std::vector<Candidate> top_;
   std::vector<float> raw_;
 };
-
-// log softmax(logits)[token] in double, rounded once.
-float LogSoftmaxAt(std::span<const float> logits, TokenId token);
 
 }  // namespace penstock::shard

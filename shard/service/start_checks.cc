@@ -64,6 +64,7 @@ absl::Status CheckSampling(const SamplingParams& params, std::uint32_t vocabular
       {"top_p", params.top_p, Above0(params.top_p, 1), "above 0 and at most 1"},
       {"typical_p", params.typical_p, Above0(params.typical_p, 1), "above 0 and at most 1"},
       {"min_p", params.min_p, Within(params.min_p, 0, 1) && params.min_p < 1, "from 0 to below 1"},
+      {"top_n_sigma", params.top_n_sigma, Within(params.top_n_sigma, 0, kMost), "at least 0"},
       {"repetition_penalty", params.repetition_penalty, Above0(params.repetition_penalty, kMost),
        "above 0"},
       {"frequency_penalty", params.frequency_penalty, Within(params.frequency_penalty, -2, 2),
@@ -79,6 +80,10 @@ absl::Status CheckSampling(const SamplingParams& params, std::uint32_t vocabular
     PENSTOCK_RETURN_IF_ERROR(CheckTokens({bias.token}, vocabulary, "starts.sampling.bias_tokens"));
     PENSTOCK_RETURN_IF_ERROR(
         CheckRange("bias_values", bias.bias, Within(bias.bias, -100, 100), "from -100 to 100"));
+  }
+  for (const std::vector<TokenId>& word : params.bad_words) {
+    if (word.empty()) return Bad("starts.sampling.bad_words", 0, "at least one token long");
+    PENSTOCK_RETURN_IF_ERROR(CheckTokens(word, vocabulary, "starts.sampling.bad_words"));
   }
   return absl::OkStatus();
 }
@@ -104,8 +109,10 @@ absl::Status CheckStart(const SequenceStart& start, const PlanBounds& bounds) {
   PENSTOCK_RETURN_IF_ERROR(CheckTokens(start.prompt, bounds.vocabulary, "starts.prompt"));
   PENSTOCK_RETURN_IF_ERROR(
       CheckTokens(start.stop_token_ids, bounds.vocabulary, "starts.stop_token_ids"));
-  if (start.logprobs.top_n > bounds.vocabulary) {
-    return Bad("starts.logprobs.top_n", start.logprobs.top_n,
+  for (const std::uint32_t top_n :
+       {start.logprobs.top_n, start.logprobs.prompt_top_n.value_or(0)}) {
+    if (top_n <= bounds.vocabulary) continue;
+    return Bad("starts.logprobs.top_n", top_n,
                "at most the vocabulary " + std::to_string(bounds.vocabulary));
   }
   if (!start.grammar.empty() && !bounds.grammars) {

@@ -154,6 +154,7 @@ void Checker::Requeue(Request& request) {
   request.leaves.reset();
   request.sequence.reset();
   request.prompt_logprobs.clear();
+  request.prompt_alternatives.clear();
   if (request.done()) return;
   request.state = State::kWaiting;
   ++queued_;

@@ -42,9 +42,14 @@ std::string DescribeFailure(FailureKind kind, const std::string& message) {
          (given ? ": " + message : "");
 }
 
-std::string DescribeLogprobs(std::span<const float> logprobs) {
+std::string DescribeLogprobs(std::span<const float> logprobs,
+                             std::span<const PromptAlternatives> alternatives) {
   std::string text = "prompt logprobs:";
   for (const float logprob : logprobs) text += " " + std::to_string(logprob);
+  for (const PromptAlternatives& position : alternatives) {
+    text += " rank " + std::to_string(position.rank) + " of";
+    for (const TokenLogprob& other : position.top) text += " " + std::to_string(other.token);
+  }
   return text;
 }
 
@@ -53,7 +58,7 @@ std::string Describe(const Event& event) {
     return DescribeTokens(tokens->first_index, tokens->tokens, tokens->tokens.size());
   }
   if (const auto* logprobs = std::get_if<PromptLogprobs>(&event.what)) {
-    return DescribeLogprobs(logprobs->logprobs);
+    return DescribeLogprobs(logprobs->logprobs, logprobs->alternatives);
   }
   if (const auto* end = std::get_if<Finished>(&event.what)) {
     return DescribeEnd(end->reason, end->generated_tokens);
@@ -94,10 +99,14 @@ void EventOracle::ExpectResult(RequestModel& request, const SequenceResult& resu
   const std::uint32_t count = std::min(given, request.Last() - std::min(received, request.Last()));
   request.prompt_logprobs.insert(request.prompt_logprobs.end(), result.prompt_logprobs.begin(),
                                  result.prompt_logprobs.end());
+  request.prompt_alternatives.insert(request.prompt_alternatives.end(),
+                                     result.prompt_alternatives.begin(),
+                                     result.prompt_alternatives.end());
   if (count > 0) {
     if (request.arrival.logprobs.prompt_logprobs && !request.prompt_logprobs_told) {
       request.prompt_logprobs_told = true;
-      expected.events.push_back(DescribeLogprobs(request.prompt_logprobs));
+      expected.events.push_back(
+          DescribeLogprobs(request.prompt_logprobs, request.prompt_alternatives));
     }
     expected.events.push_back(DescribeTokens(received, result.tokens, count));
     for (std::uint32_t i = 0; i < count; ++i) request.tokens.push_back(result.tokens[i].token);

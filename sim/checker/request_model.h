@@ -35,6 +35,7 @@ struct RequestModel {
   std::uint64_t most_steps = 0;        // the most steps that it may wait; 0 = no bound is known
   bool refused = false;                // by a decision
   std::vector<float> prompt_logprobs;  // received so far for this sequence
+  std::vector<PromptAlternatives> prompt_alternatives;
   bool prompt_logprobs_told = false;
   std::optional<GroupId> group;
   std::optional<SequenceId> sequence;

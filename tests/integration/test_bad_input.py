@@ -166,7 +166,7 @@ def test_wrong_bodies(server, path, body, status, words):
 
 
 def test_openai_errors_have_the_openai_envelope(server):
-    error = json.loads(post(server, "/v1/completions", {"prompt": "x", "max_tokens": 0}, 400))
+    error = json.loads(post(server, "/v1/completions", {"prompt": "x", "max_tokens": -1}, 400))
     assert set(error["error"]) >= {"message", "type", "param", "code"}
     assert error["error"]["param"] == "max_tokens"
     error = json.loads(post(server, "/v1/completions", {"prompt": "x", "max_tokens": 999}, 400))

@@ -64,6 +64,18 @@ def test_two_ranks_compute_a_prefix_once(simulated, tmp_path):
     check_computed_once(server, log, 2048)
 
 
+@pytest.mark.parametrize("more", [{"n": 4}, {"n": 1, "best_of": 4}])
+def test_choices_compute_the_full_blocks_of_their_prompt_once(more):
+    """Each choice but the first computes the last 1 to 16 tokens of the prompt: they hold its last row."""
+    name = "penstock_step_prefill_tokens_total"
+    with Server("--dtype", "float32", "--max-best-of", "4") as server:
+        for length in (16, 17, 100):
+            before = server.metrics()[name]
+            complete(server, prefix_of(length, first=10 + length), temperature=1, **more)
+            tail = length - (length - 1) // BLOCK * BLOCK
+            assert server.metrics()[name] - before == length + 3 * tail
+
+
 def test_the_demo_model_computes_a_prefix_once_and_answers_the_same(tmp_path):
     log = tmp_path / "steps.jsonl"
     with Server("--dtype", "float32", "--step-log", log) as server:

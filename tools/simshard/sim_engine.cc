@@ -303,6 +303,8 @@ SequenceResult SimEngine::Answer(const Segment& segment) {
     const std::uint32_t end = std::min(segment.first + segment.count + 1, prompt_length);
     for (std::uint32_t p = segment.first + 1; p < end; ++p) {
       result.prompt_logprobs.push_back(SimulatedLogprob(p));
+      if (!sequence.start.logprobs.prompt_top_n) continue;
+      result.prompt_alternatives.push_back({1, {{sequence.tokens[p], SimulatedLogprob(p)}}});
     }
   }
   // Contrastive search: a prompt finds candidates, a decode chooses and writes one.

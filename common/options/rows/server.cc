@@ -36,6 +36,9 @@ constexpr OptionSpec kRows[] = {
         "strict-json", Type::kBool, "false",
         "Refuse request bodies with unknown keys; if off, the response header X-Penstock-Ignored "
         "names them."),
+    OptionSpec(
+        "trust-request-chat-template", Type::kBool, "false",
+        "Let chats bring a template of their own in `chat_template`; if off, it is refused."),
     OptionSpec("payload-limit", Bytes(1024, 1073741824), "16MiB", "Maximum size of a request body.",
                {.advanced = true}),
     OptionSpec(

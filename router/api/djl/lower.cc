@@ -179,7 +179,7 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
   lowered.seed = p.seed;
   lowered.asked_sampling = p.do_sample;
   lowered.sampling.watermark = p.watermark;
-  lowered.include_stop_text = p.include_stop_str_in_output;
+  if (p.include_stop_str_in_output) lowered.stop_rule = StopRule::kTokenEnd;
   lowered.request_class = RequestClass::kDjl;
   const auto formatter = FormatterOf(options, request);
   const bool streams = std::holds_alternative<Formatter>(formatter) &&

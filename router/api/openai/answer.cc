@@ -1,7 +1,9 @@
 #include "router/api/openai/answer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <ctime>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -66,6 +68,33 @@ void AppendUsage(std::string& out, const Usage& usage) {
                    json::Object("reasoning_tokens", usage.reasoning)));
 }
 
+// The token that a shard always selects is not part of an answer with max_tokens 0.
+void EndAtPrompt(GenerationEnd& end) {
+  end.reason = FinishReason::kLength;
+  end.generated_tokens = 0;
+  end.tail.clear();
+}
+
+// What one choice of a completion says about its prompt.
+std::string EchoedText(const AnswerStyle& style, std::size_t choice, const GenerationStart& start) {
+  const std::string& text = style.prompts[choice / style.choices_per_prompt];
+  if (!text.empty()) return text;
+  std::string joined;  // the prompt was given as tokens
+  for (const TokenInfo& token : start.prompt) {
+    if (!token.special) joined += token.text;
+  }
+  return joined;
+}
+
+// A choice's tokens for `best_of`, which returns the choices with the largest mean.
+struct MeanLogprob {
+  double sum = 0;
+  std::uint32_t tokens = 0;
+
+  void Add(const TokenInfo& token) { sum += token.logprob.value_or(0), ++tokens; }
+  double Value() const { return tokens == 0 ? 0 : sum / tokens; }
+};
+
 class PlainAnswer final : public AnswerWriter {
  public:
   PlainAnswer(std::shared_ptr<Exchange> exchange, AnswerStyle style)
@@ -74,16 +103,20 @@ class PlainAnswer final : public AnswerWriter {
   }
 
   void Start(std::size_t index, const GenerationStart& start) override {
-    choices_[index].reader.Start(start.prompt_end);
+    Choice& choice = choices_[index];
+    choice.reader.Start(start.prompt_end);
+    // Only the first choice of a prompt has its tokens.
+    if (style_.ShowsPrompt() && index % style_.choices_per_prompt == 0) choice.start = start;
   }
 
   void Token(std::size_t index, GenerationToken token) override {
-    choices_[index].Add(choices_[index].reader.Token(token.delta));
+    if (style_.prompt_only) return;
+    Choice& choice = choices_[index];
+    choice.Add(choice.reader.Token(token.delta));
+    choice.mean.Add(token.token);
     if (!style_.logprobs) return;
-    Logprobs& logprobs = choices_[index].logprobs;
-    const bool shown = !token.delta.empty();
-    logprobs.Add(token);
-    if (shown) logprobs.Commit();
+    choice.logprobs.Add(token);
+    if (!token.delta.empty()) choice.logprobs.Commit();
   }
 
   void End(std::size_t index, GenerationEnd end) override {
@@ -93,6 +126,7 @@ class PlainAnswer final : public AnswerWriter {
     } else {
       choice.logprobs.Commit();
     }
+    if (style_.prompt_only) EndAtPrompt(end);
     choice.Add(choice.reader.End(end.tail));
     choice.end = std::move(end);
   }
@@ -100,12 +134,14 @@ class PlainAnswer final : public AnswerWriter {
   void AllEnded(Time) override {
     std::string body = AnswerPrefix(style_, style_.chat ? "chat.completion" : "text_completion");
     Usage usage;
+    std::size_t place = 0;
+    for (const std::size_t choice : Order()) AppendChoice(body, choice, place++);
     for (std::size_t i = 0; i < choices_.size(); ++i) {
-      AppendChoice(body, i);
       usage.Add(style_, i, choices_[i].end, choices_[i].reader);
     }
     body += ']';
     AppendUsage(body, usage);
+    if (style_.chat && style_.prompt_logprobs) AppendPromptLogprobs(body, 0);
     body += '}';
     exchange_->Respond(JsonResponse(std::move(body)));
   }
@@ -115,7 +151,7 @@ class PlainAnswer final : public AnswerWriter {
  private:
   struct Choice {
     explicit Choice(const AnswerStyle& style)
-        : logprobs(style.chat), reader(*style.format, style.read) {}
+        : logprobs(style.chat, style.echo), reader(*style.format, style.read) {}
 
     void Add(const std::vector<answer::Event>& events) {
       for (const answer::Event& event : events) answer.Add(event);
@@ -124,14 +160,48 @@ class PlainAnswer final : public AnswerWriter {
     Logprobs logprobs;
     answer::Reader reader;
     answer::Answer answer;
+    MeanLogprob mean;
+    GenerationStart start;
     GenerationEnd end;
   };
 
-  void AppendChoice(std::string& body, std::size_t index) {
+  // The choices of the answer. With best_of they are the best ones of each prompt, best first.
+  std::vector<std::size_t> Order() const {
+    std::vector<std::size_t> order(choices_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (style_.returned_per_prompt == style_.choices_per_prompt) return order;
+    std::vector<std::size_t> best;
+    for (std::size_t i = 0; i < order.size(); i += style_.choices_per_prompt) {
+      const auto first = order.begin() + static_cast<std::ptrdiff_t>(i);
+      const auto last = first + static_cast<std::ptrdiff_t>(style_.choices_per_prompt);
+      std::stable_sort(first, last, [this](std::size_t a, std::size_t b) {
+        return choices_[a].mean.Value() > choices_[b].mean.Value();
+      });
+      best.insert(best.end(), first,
+                  first + static_cast<std::ptrdiff_t>(style_.returned_per_prompt));
+    }
+    return best;
+  }
+
+  const GenerationStart& StartOf(std::size_t index) const {
+    return choices_[index - index % style_.choices_per_prompt].start;
+  }
+
+  void AppendPromptLogprobs(std::string& body, std::size_t index) const {
+    json::AppendMembers(body, "prompt_logprobs",
+                        json::Raw{PromptLogprobsText(StartOf(index), *style_.prompt_logprobs)});
+  }
+
+  void AppendChoice(std::string& body, std::size_t index, std::size_t place) {
     Choice& choice = choices_[index];
+    if (style_.echo) {
+      const GenerationStart& start = StartOf(index);
+      choice.answer.text.insert(0, EchoedText(style_, index, start));
+      if (style_.logprobs) choice.logprobs.AddPromptBefore(start, style_.top_logprobs);
+    }
     json::AppendComma(body);
     body += '{';
-    json::AppendMembers(body, "index", index);
+    json::AppendMembers(body, "index", place);
     if (style_.chat) {
       AppendMessage(body, index);
     } else {
@@ -140,6 +210,7 @@ class PlainAnswer final : public AnswerWriter {
     const bool calls = !choice.answer.calls.empty() && !style_.named_tool;
     json::AppendMembers(body, "logprobs", json::Raw{choice.logprobs.Take()}, "finish_reason",
                         FinishReasonName(choice.end.reason, calls));
+    if (!style_.chat && style_.prompt_logprobs) AppendPromptLogprobs(body, index);
     body += '}';
   }
 
@@ -183,9 +254,13 @@ class StreamAnswer final : public AnswerWriter {
   void Start(std::size_t index, const GenerationStart& start) override {
     choices_[index].reader.Start(start.prompt_end);
     Open(index);
+    if (!style_.echo) return;
+    if (style_.logprobs) choices_[index].logprobs.AddPromptBefore(start, style_.top_logprobs);
+    Append(index, answer::TextDelta{EchoedText(style_, index, start)});
   }
 
   void Token(std::size_t index, GenerationToken token) override {
+    if (style_.prompt_only) return;
     Open(index);
     Choice& choice = choices_[index];
     if (style_.logprobs) choice.logprobs.Add(token);
@@ -201,6 +276,7 @@ class StreamAnswer final : public AnswerWriter {
     } else {
       choice.logprobs.Commit();
     }
+    if (style_.prompt_only) EndAtPrompt(end);
     AppendEvents(index, choice.reader.End(end.tail));
     AppendFinish(index, end.reason);
     usage_.Add(style_, index, end, choice.reader);
@@ -236,7 +312,7 @@ class StreamAnswer final : public AnswerWriter {
  private:
   struct Choice {
     explicit Choice(const AnswerStyle& style)
-        : logprobs(style.chat), reader(*style.format, style.read) {}
+        : logprobs(style.chat, style.echo), reader(*style.format, style.read) {}
 
     Logprobs logprobs;
     answer::Reader reader;

@@ -1,5 +1,6 @@
 // The handlers of both kinds of completions.
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -17,7 +18,7 @@
 namespace penstock::router::openai {
 namespace {
 
-void Start(ApiContext& context, const Common& request, AnswerStyle style, LengthKeys keys,
+void Start(ApiContext& context, const Common& request, AnswerStyle style, ErrorKeys keys,
            Lowered lowered, const RequestHead& head, std::shared_ptr<Exchange> exchange) {
   if (const auto* error = std::get_if<ApiError>(&lowered)) {
     return RefuseRequest(context, *exchange, Errors(), *error);
@@ -26,10 +27,16 @@ void Start(ApiContext& context, const Common& request, AnswerStyle style, Length
          std::get<std::vector<GenerationRequest>>(std::move(lowered)), exchange,
          [&](const std::vector<GenerationRequest>& candidates) {
            style.choices = candidates.size();
-           style.choices_per_prompt = request.n.value_or(1);
+           style.returned_per_prompt = request.n.value_or(1);
+           style.prompt_logprobs = request.prompt_logprobs;
            style.include_usage = request.stream_options.include_usage;
            return MakeAnswer(exchange, style, request.stream);
          });
+}
+
+bool HasDeveloperRole(const ApiContext& context, const ChatRequest& request) {
+  if (!request.chat_template) return context.engine.Facts().template_has_developer;
+  return request.chat_template->text.find("developer") != std::string_view::npos;
 }
 
 }  // namespace
@@ -38,19 +45,21 @@ void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exch
   const Parsed<ChatRequest> parsed = ParseChat(http.body);
   if (!Accept(context, "/v1/chat/completions", "openai", Errors(), parsed, *exchange)) return;
   const ChatRequest& request = parsed.request;
-  LengthKeys keys = {"messages", request.max_tokens ? "max_tokens" : "messages"};
+  ErrorKeys keys = {"messages", request.max_tokens ? "max_tokens" : "messages",
+                    GrammarKeyOf(request)};
   if (request.max_completion_tokens) keys.length = "max_completion_tokens";
   auto choice = ChooseTools(context, request);
   if (const auto* error = std::get_if<ApiError>(&choice)) {
     return RefuseRequest(context, *exchange, Errors(), *error);
   }
   const auto& tools = std::get<ToolChoice>(choice);
-  auto messages = MessagesForTemplate(context.engine.Facts().template_has_developer
-                                          ? request.messages.json
-                                          : request.messages.WithSystemRoles(),
-                                      *context.options.answer_format);
+  auto messages =
+      MessagesForTemplate(HasDeveloperRole(context, request) ? request.messages.json
+                                                             : request.messages.WithSystemRoles(),
+                          *context.options.answer_format);
   AnswerStyle style = MakeStyle(context, true, http.head.request_id);
   style.logprobs = request.logprobs;
+  style.choices_per_prompt = request.n.value_or(1);
   style.format = context.options.answer_format;
   style.read = {.tools = tools.tools, .parallel_calls = request.parallel_tool_calls};
   style.named_tool = tools.named;
@@ -64,9 +73,19 @@ void Completions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange
   const Parsed<CompletionRequest> parsed = ParseCompletion(http.body);
   if (!Accept(context, "/v1/completions", "openai", Errors(), parsed, *exchange)) return;
   const CompletionRequest& request = parsed.request;
-  const LengthKeys keys = {"prompt", request.max_tokens ? "max_tokens" : "prompt"};
+  const ErrorKeys keys = {"prompt", request.max_tokens ? "max_tokens" : "prompt",
+                          GrammarKeyOf(request)};
   AnswerStyle style = MakeStyle(context, false, http.head.request_id);
   style.logprobs = request.logprobs.has_value();
+  style.top_logprobs = request.logprobs.value_or(0);
+  style.choices_per_prompt = request.best_of.value_or(request.n.value_or(1));
+  style.echo = request.echo;
+  style.prompt_only = request.max_tokens == 0u;
+  for (const Prompt& prompt : request.prompt.list) {
+    if (!request.echo) break;
+    const auto* text = std::get_if<std::string>(&prompt);
+    style.prompts.push_back(text == nullptr ? "" : *text);
+  }
   Start(context, request, std::move(style), keys,
         LowerCompletion(context, request, http.head.request_id), http.head, std::move(exchange));
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+#include <vector>
 
 #include "router/api/docs/shapes.h"
 #include "router/api/openai/request.h"
@@ -62,16 +64,18 @@ std::string ContextLength(const LengthExceeded& length) {
 }
 
 // The engine names fields as TGI does.
-std::string FieldName(const std::string& field, const LengthKeys& keys) {
-  if (field == "grammar") return "response_format";
+std::string FieldName(const std::string& field, const ErrorKeys& keys) {
+  if (field == "grammar") return std::string(keys.grammar);
   if (field == "max_new_tokens") return std::string(keys.length);
   return field == "inputs" ? std::string(keys.prompt) : field;
 }
 
 // "grammar is not valid: …" about the key that held the grammar.
-std::string OfResponseFormat(std::string text) {
+std::string AboutGrammar(std::string text, std::string_view key) {
   constexpr std::string_view kGrammar = "grammar";
-  if (text.starts_with("grammar ")) text.replace(0, kGrammar.size(), "`response_format`");
+  if (text.starts_with("grammar ")) {
+    text.replace(0, kGrammar.size(), "`" + std::string(key) + "`");
+  }
   return text;
 }
 
@@ -85,9 +89,9 @@ std::string OfTemplate(std::string text) {
 
 class Format final : public ErrorFormat {
  public:
-  explicit Format(LengthKeys keys = {"prompt", "max_tokens"}) : keys_(keys) {}
+  explicit Format(ErrorKeys keys = {}) : keys_(keys) {}
 
-  const LengthKeys& keys() const { return keys_; }
+  const ErrorKeys& keys() const { return keys_; }
   int Status(ApiErrorKind kind) const override { return RowOf(kTable, kind).status; }
 
   std::string Body(const ApiError& error) const override {
@@ -102,8 +106,9 @@ class Format final : public ErrorFormat {
 
   ApiError FromEngine(const GenerationError& error, const ApiOptions&) const override {
     ApiError api = router::FromEngine(error);
-    if (api.field == "grammar") api.message = OfResponseFormat(api.message);
-    if (api.kind == kTemplate) api.message = OfTemplate(api.message);
+    if (api.field == "grammar") api.message = AboutGrammar(api.message, keys_.grammar);
+    const bool refusal = api.kind == kTemplate && api.field != "chat_template";
+    if (refusal) api.message = OfTemplate(api.message);
     RenameField(api, FieldName(api.field, keys_));
     if (error.length) {
       api.message = ContextLength(*error.length);
@@ -113,7 +118,7 @@ class Format final : public ErrorFormat {
   }
 
  private:
-  const LengthKeys keys_;
+  const ErrorKeys keys_;
 };
 
 std::vector<Route> Routes() {
@@ -153,7 +158,7 @@ constexpr docs::Shape kShapes[] = {
      "index:integer message:OpenAiMessage logprobs:OpenAiLogprobs? finish_reason:string"},
     {"OpenAiChatCompletion",
      "id:string object:string created:integer model:string system_fingerprint:string "
-     "choices:OpenAiChatChoice[] usage:OpenAiUsage"},
+     "choices:OpenAiChatChoice[] usage:OpenAiUsage prompt_logprobs?:PromptLogprob{}?[]"},
     {"OpenAiFunctionDelta", "name?:string arguments:string"},
     {"OpenAiToolCallDelta", "index:integer id?:string type?:string function:OpenAiFunctionDelta"},
     {"OpenAiDelta",
@@ -163,10 +168,12 @@ constexpr docs::Shape kShapes[] = {
     {"OpenAiChatChunk",
      "id:string object:string created:integer model:string system_fingerprint:string "
      "choices:OpenAiChunkChoice[] usage?:OpenAiUsage?"},
+    {"PromptLogprob", "logprob:number rank:integer decoded_token:string"},
     {"OpenAiTextLogprobs",
-     "tokens:string[] token_logprobs:number[] top_logprobs:number{}?[] text_offset:integer[]"},
+     "tokens:string[] token_logprobs:number?[] top_logprobs:number{}?[] text_offset:integer[]"},
     {"OpenAiTextChoice",
-     "index:integer text:string logprobs:OpenAiTextLogprobs? finish_reason:string?"},
+     "index:integer text:string logprobs:OpenAiTextLogprobs? finish_reason:string? "
+     "prompt_logprobs?:PromptLogprob{}?[]"},
     {"OpenAiCompletion",
      "id:string object:string created:integer model:string system_fingerprint:string "
      "choices:OpenAiTextChoice[] usage?:OpenAiUsage?"},
@@ -199,15 +206,25 @@ const ErrorFormat& Errors() {
   return format;
 }
 
-const ErrorFormat& ErrorsAbout(LengthKeys keys) {
-  static const std::array formats = {
-      Format({"messages", "messages"}), Format({"messages", "max_tokens"}),
-      Format({"messages", "max_completion_tokens"}), Format({"prompt", "prompt"}),
-      Format({"prompt", "max_tokens"})};
-  for (const Format& format : formats) {
-    if (format.keys().prompt == keys.prompt && format.keys().length == keys.length) return format;
-  }
-  return Errors();
+const ErrorFormat& ErrorsAbout(ErrorKeys keys) {
+  static const std::vector<Format> formats = [] {
+    constexpr std::pair<std::string_view, std::string_view> kLengths[] = {
+        {"messages", "messages"},
+        {"messages", "max_tokens"},
+        {"messages", "max_completion_tokens"},
+        {"prompt", "prompt"},
+        {"prompt", "max_tokens"}};
+    std::vector<Format> all;
+    for (const auto& [prompt, length] : kLengths) {
+      for (const std::string_view grammar : {"response_format", "structured_outputs", "guided_json",
+                                             "guided_regex", "guided_choice", "guided_grammar"}) {
+        all.emplace_back(ErrorKeys{prompt, length, grammar});
+      }
+    }
+    return all;
+  }();
+  const auto found = std::ranges::find(formats, keys, &Format::keys);
+  return found == formats.end() ? Errors() : *found;
 }
 
 }  // namespace penstock::router::openai

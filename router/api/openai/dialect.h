@@ -14,13 +14,15 @@ std::unique_ptr<const Dialect> MakeDialect();
 // {"error": {"message", "type", "param", "code"}}.
 const ErrorFormat& Errors();
 
-// The keys of a request that an error about its length names. Of static storage.
-struct LengthKeys {
-  std::string_view prompt;  // "messages" or "prompt"
-  std::string_view length;  // the key that gave the length; the prompt's if none did
+// The keys of a request that an error about its length or grammar names. Of static storage.
+struct ErrorKeys {
+  std::string_view prompt = "prompt";      // or "messages"
+  std::string_view length = "max_tokens";  // the key that gave the length; the prompt's if none did
+  std::string_view grammar = "response_format";  // the key that gave the grammar
+  friend bool operator==(const ErrorKeys&, const ErrorKeys&) = default;
 };
 // The same errors, about a request with these keys: those of a completion or a chat.
-const ErrorFormat& ErrorsAbout(LengthKeys keys);
+const ErrorFormat& ErrorsAbout(ErrorKeys keys);
 
 void ChatCompletions(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void Completions(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);

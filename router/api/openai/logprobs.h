@@ -1,7 +1,6 @@
-// The logprobs of a choice, in OpenAI's two forms.
+// Log-probabilities of one choice, in the shapes of OpenAI and vLLM.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,7 +13,12 @@ namespace penstock::router::openai {
 // that no part of a stop string shows in the logprobs.
 class Logprobs {
  public:
-  explicit Logprobs(bool chat) : chat_(chat) {}
+  // `echo`: the prompt's tokens are entries, too, and so are special tokens, whose text is not
+  // shown. Then there is an entry for each token.
+  Logprobs(bool chat, bool echo) : chat_(chat), echo_(echo) {}
+
+  // The entries of an echoed prompt, before all others, with at most `top_n` alternatives each.
+  void AddPromptBefore(const GenerationStart& start, std::size_t top_n);
   void Add(const GenerationToken& token);
   void Commit() { committed_ = held_; }
   void Drop() { entries_.resize(committed_), held_ = committed_; }
@@ -26,10 +30,15 @@ class Logprobs {
   std::string TakeCompletion(std::size_t count);
 
   bool chat_;
+  bool echo_;
   std::vector<GenerationToken> entries_;
   std::size_t committed_ = 0;
   std::size_t held_ = 0;
   std::uint64_t text_offset_ = 0;
 };
+
+// vLLM's `prompt_logprobs`: for each token null, or its own and at most `top_n` alternatives, by
+// token id.
+std::string PromptLogprobsText(const GenerationStart& start, std::size_t top_n);
 
 }  // namespace penstock::router::openai

@@ -15,6 +15,10 @@ namespace {
 constexpr std::size_t kMaxStops = 16;
 constexpr std::size_t kMaxStopBytes = 256;
 constexpr std::uint32_t kMaxTopLogprobs = 20;
+constexpr float kGreatestSigma = 1000;
+constexpr std::size_t kMaxTemplateBytes = std::size_t{256} << 10;
+constexpr std::size_t kMaxBadWords = 128;
+constexpr std::size_t kMaxBadWordBytes = 256;
 constexpr std::uint32_t kCompletionTokens = 16;  // OpenAI's default of max_tokens
 
 using Check = std::optional<ApiError>;
@@ -49,6 +53,10 @@ Check CheckSampling(const Common& c) {
   if (auto error = InRange("frequency_penalty", c.frequency_penalty, -2, 2)) return error;
   if (auto error = InRange("presence_penalty", c.presence_penalty, -2, 2)) return error;
   if (auto error = InRange("min_p", c.min_p, 0, 1)) return error;
+  if (c.typical_p && !(*c.typical_p > 0 && *c.typical_p <= 1)) {
+    return MustBe("typical_p", "above 0 and at most 1", Text(*c.typical_p));
+  }
+  if (auto error = InRange("top_n_sigma", c.top_n_sigma, -1, kGreatestSigma)) return error;
   if (c.repetition_penalty && !(*c.repetition_penalty > 0 && *c.repetition_penalty <= 1e6f)) {
     return MustBe("repetition_penalty", "greater than 0 and at most 1e6",
                   Text(*c.repetition_penalty));
@@ -69,6 +77,24 @@ Check CheckStops(const Common& c) {
     if (stop.size() > kMaxStopBytes) {
       return MustHave("stop", "strings of at most " + std::to_string(kMaxStopBytes) + " bytes",
                       stop.size());
+    }
+  }
+  return std::nullopt;
+}
+
+Check CheckBadWords(const Common& c) {
+  if (c.bad_words.size() > kMaxBadWords) {
+    return MustHave("bad_words", "at most " + std::to_string(kMaxBadWords) + " strings",
+                    c.bad_words.size());
+  }
+  for (const std::string& word : c.bad_words) {
+    if (word.find_first_not_of(' ') == word.npos) {
+      return MustBe("bad_words", "strings that are not blank", json::DescribeString(word));
+    }
+    if (word.size() > kMaxBadWordBytes) {
+      return MustHave("bad_words",
+                      "strings of at most " + std::to_string(kMaxBadWordBytes) + " bytes",
+                      word.size());
     }
   }
   return std::nullopt;
@@ -100,9 +126,17 @@ Check CheckCommon(const ApiContext& context, const Common& c) {
   if (n == 0 || n > context.options.max_best_of) {
     return MustBe("n", UpTo(context.options.max_best_of) + " (--max-best-of)", std::to_string(n));
   }
-  if (c.max_tokens && *c.max_tokens == 0) return MustBe("max_tokens", "at least 1", "0");
+  if (c.prompt_logprobs.value_or(0) > kMaxTopLogprobs) {
+    return MustBe("prompt_logprobs", "from 0 to " + std::to_string(kMaxTopLogprobs),
+                  std::to_string(*c.prompt_logprobs));
+  }
+  if (c.use_beam_search) return Unsupported("use_beam_search", "is not supported");
+  if (c.prompt_logprobs && c.stream) {
+    return Unsupported("prompt_logprobs", "are not supported in a stream");
+  }
   if (auto error = CheckSampling(c)) return error;
   if (auto error = CheckStops(c)) return error;
+  if (auto error = CheckBadWords(c)) return error;
   const std::uint32_t vocabulary = context.engine.Facts().vocabulary;
   if (auto error = CheckBias(c, vocabulary)) return error;
   return CheckTokenIds("stop_token_ids", c.stop_token_ids, vocabulary);
@@ -114,6 +148,22 @@ Check CheckLength(const Common& c, std::string_view field, std::optional<std::ui
   return MustBe("min_tokens", limit, std::to_string(c.min_tokens));
 }
 
+// Adds the grammar of the body, if the server offers grammars.
+Check AddGrammar(const ApiContext& context, const Common& request, GenerationRequest& lowered) {
+  auto read = LowerGrammar(request);
+  if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
+  lowered.grammar = std::get<Grammar>(std::move(read));
+  const bool offered = context.options.grammar && context.engine.Facts().has_grammar;
+  if (!lowered.grammar || offered) return std::nullopt;
+  return ApiError{ApiErrorKind::kUnsupported, "the server does not offer grammars",
+                  std::string(GrammarKeyOf(request))};
+}
+
+void AskForPrompt(LogprobRequest& logprobs, std::uint32_t top_n) {
+  logprobs.prompt_logprobs = true;
+  logprobs.prompt_top_n = std::max(logprobs.prompt_top_n.value_or(0), top_n);
+}
+
 GenerationRequest LowerCommon(const Common& c, const std::string& client_id) {
   GenerationRequest request;
   request.client_id = client_id;
@@ -121,6 +171,8 @@ GenerationRequest LowerCommon(const Common& c, const std::string& client_id) {
   request.stop = c.stop.strings;
   request.stop_token_ids = c.stop_token_ids;
   request.ignore_eos = c.ignore_eos;
+  request.bad_words = c.bad_words;
+  if (c.include_stop_str_in_output) request.stop_rule = StopRule::kShow;
   if (c.seed && *c.seed >= 0) request.seed = static_cast<std::uint64_t>(*c.seed);
   SamplingParams& s = request.sampling;
   const float temperature = c.temperature.value_or(1.0f);
@@ -132,19 +184,27 @@ GenerationRequest LowerCommon(const Common& c, const std::string& client_id) {
     s.top_p = top_p;
     s.top_k = static_cast<std::uint32_t>(std::max(0, c.top_k.value_or(0)));
     s.min_p = std::min(c.min_p.value_or(0.0f), 0.999999f);
+    s.typical_p = c.typical_p.value_or(1.0f);
+    s.top_n_sigma = std::max(0.0f, c.top_n_sigma.value_or(0.0f));
   }
   s.repetition_penalty = c.repetition_penalty.value_or(1.0f);
   s.frequency_penalty = c.frequency_penalty.value_or(0.0f);
   s.presence_penalty = c.presence_penalty.value_or(0.0f);
   s.logit_bias = c.logit_bias.entries;
+  if (c.prompt_logprobs) AskForPrompt(request.logprobs, *c.prompt_logprobs);
   return request;
 }
 
+// The first choice of a prompt reports about it for the others, except in a stream.
 void AddChoices(std::vector<GenerationRequest>& all, const GenerationRequest& request,
-                std::uint32_t n) {
+                std::uint32_t n, bool stream) {
   for (std::uint32_t i = 0; i < n; ++i) {
-    all.push_back(request);
-    all.back().sampling.sibling = i;
+    GenerationRequest& choice = all.emplace_back(request);
+    choice.sampling.sibling = i;
+    if (i == 0 || stream) continue;
+    choice.show_prompt = false;
+    choice.logprobs.prompt_logprobs = false;
+    choice.logprobs.prompt_top_n.reset();
   }
 }
 
@@ -178,16 +238,29 @@ Check CheckAnswerKind(const ChatRequest& request) {
   return std::nullopt;
 }
 
-Check CheckChatFeatures(const ChatRequest& request) {
+// A template may be any program, so the operator decides whether clients are trusted with it.
+Check CheckChatTemplate(const ApiContext& context, const ChatRequest& request) {
+  if (!request.chat_template) return std::nullopt;
+  if (!context.options.trust_request_chat_template) {
+    return Unsupported("chat_template", "in a request needs --trust-request-chat-template");
+  }
+  const std::optional<std::string> source = AsString(request.chat_template);
+  if (!source)
+    return MustBe("chat_template", "a string", request.chat_template->text.substr(0, 100));
+  if (source->size() <= kMaxTemplateBytes) return std::nullopt;
+  return MustHave("chat_template", "at most " + std::to_string(kMaxTemplateBytes) + " bytes",
+                  source->size());
+}
+
+Check CheckChatFeatures(const ApiContext& context, const ChatRequest& request) {
   if (request.messages.count == 0) return Invalid("messages", "must have at least one message");
   if (auto error = CheckAnswerKind(request)) return error;
-  if (request.chat_template) {
-    return Unsupported("chat_template", "in a request is not supported");
-  }
+  if (auto error = CheckChatTemplate(context, request)) return error;
   const auto& kwargs = request.chat_template_kwargs;
   if (kwargs && !kwargs->text.starts_with('{')) {
     return MustBe("chat_template_kwargs", "an object", kwargs->text.substr(0, 100));
   }
+  if (request.max_tokens == 0u) return MustBe("max_tokens", "at least 1", "0");
   if (request.top_logprobs && !request.logprobs) {
     return MustBe("top_logprobs", "absent unless `logprobs` is true",
                   std::to_string(*request.top_logprobs));
@@ -202,12 +275,23 @@ Check CheckChatFeatures(const ChatRequest& request) {
   return std::nullopt;
 }
 
-Check CheckCompletionFeatures(const ApiContext& context, const CompletionRequest& request) {
-  if (request.echo) return Unsupported("echo", "is not supported");
-  if (!request.suffix.empty()) return Unsupported("suffix", "is not supported");
-  if (request.best_of && *request.best_of != request.n.value_or(1)) {
-    return Unsupported("best_of", "must equal `n`");
+Check CheckBestOf(const ApiContext& context, const CompletionRequest& request) {
+  if (!request.best_of) return std::nullopt;
+  const std::uint32_t n = request.n.value_or(1);
+  const std::uint32_t most = context.options.max_best_of;
+  if (*request.best_of < n || *request.best_of > most) {
+    const std::string range = "from `n`, " + std::to_string(n) + ", to " + std::to_string(most);
+    return MustBe("best_of", range + " (--max-best-of)", std::to_string(*request.best_of));
   }
+  if (request.stream && *request.best_of > n) {
+    return Unsupported("best_of", "above `n` is not supported in a stream");
+  }
+  return std::nullopt;
+}
+
+Check CheckCompletionFeatures(const ApiContext& context, const CompletionRequest& request) {
+  if (!request.suffix.empty()) return Unsupported("suffix", "is not supported");
+  if (auto error = CheckBestOf(context, request)) return error;
   const std::size_t prompts = request.prompt.list.size();
   if (prompts == 0 || prompts > context.options.max_client_batch_size) {
     return MustHave(
@@ -250,7 +334,7 @@ bool IsServedModel(const ModelFacts& facts, std::string_view name) {
 Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const ToolChoice& choice,
                   std::string messages, const std::string& client_id) {
   if (auto error = CheckCommon(context, request)) return *std::move(error);
-  if (auto error = CheckChatFeatures(request)) return *std::move(error);
+  if (auto error = CheckChatFeatures(context, request)) return *std::move(error);
   if (choice.required) {
     return Unsupported("tool_choice", "`required` or of a named tool is not supported");
   }
@@ -260,17 +344,9 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const T
     return *std::move(error);
   }
   GenerationRequest lowered = LowerCommon(request, client_id);
-  if (request.response_format) {
-    auto grammar = LowerResponseFormat(*request.response_format);
-    if (auto* error = std::get_if<ApiError>(&grammar)) return std::move(*error);
-    lowered.grammar = std::get<Grammar>(std::move(grammar));
-    const bool offered = context.options.grammar && context.engine.Facts().has_grammar;
-    if (lowered.grammar && !offered) {
-      return ApiError{ApiErrorKind::kUnsupported, "the server does not offer grammars",
-                      "response_format"};
-    }
-  }
+  if (auto error = AddGrammar(context, request, lowered)) return *std::move(error);
   ChatInput chat;
+  chat.template_source = AsString(request.chat_template);
   chat.messages_json = std::move(messages);
   if (!IsEmptyArray(request.tools)) chat.tools_json = request.tools->text;
   chat.kwargs_json = VariablesForTemplate(request.chat_template_kwargs, request.reasoning_effort);
@@ -282,10 +358,11 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const T
   lowered.exact_length = true;
   lowered.max_new_tokens = most;
   if (request.logprobs) {
-    lowered.logprobs = {LogprobRequest::Kind::kRaw, request.top_logprobs.value_or(0), false};
+    lowered.logprobs.kind = LogprobRequest::Kind::kRaw;
+    lowered.logprobs.top_n = request.top_logprobs.value_or(0);
   }
   std::vector<GenerationRequest> all;
-  AddChoices(all, lowered, request.n.value_or(1));
+  AddChoices(all, lowered, request.n.value_or(1), request.stream);
   return all;
 }
 
@@ -296,16 +373,20 @@ Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& requ
   const std::uint32_t most = request.max_tokens.value_or(kCompletionTokens);
   if (auto error = CheckLength(request, "max_tokens", most)) return *std::move(error);
   GenerationRequest lowered = LowerCommon(request, client_id);
+  if (auto error = AddGrammar(context, request, lowered)) return *std::move(error);
   lowered.exact_length = true;
-  lowered.max_new_tokens = most;
+  lowered.max_new_tokens = std::max(1u, most);  // a shard always selects one token
   lowered.request_class = RequestClass::kOpenAiCompletion;
-  if (request.logprobs) {
-    lowered.logprobs = {LogprobRequest::Kind::kRaw, *request.logprobs, false};
-  }
+  lowered.show_prompt = request.echo;
+  const std::uint32_t n = request.n.value_or(1);
+  const std::uint32_t choices = request.best_of.value_or(n);
+  if (request.logprobs || choices > n) lowered.logprobs.kind = LogprobRequest::Kind::kRaw;
+  lowered.logprobs.top_n = request.logprobs.value_or(0);
+  if (request.echo && request.logprobs) AskForPrompt(lowered.logprobs, *request.logprobs);
   std::vector<GenerationRequest> all;
   for (const Prompt& prompt : request.prompt.list) {
     std::visit([&](const auto& p) { lowered.prompt = p; }, prompt);
-    AddChoices(all, lowered, request.n.value_or(1));
+    AddChoices(all, lowered, choices, request.stream);
   }
   return all;
 }

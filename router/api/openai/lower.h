@@ -1,7 +1,9 @@
 // OpenAI's bodies as generation requests, with the limits of this server.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -19,10 +21,15 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const T
 Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& request,
                         const std::string& client_id);
 
-// `response_format` of a chat: OpenAI's shapes (`text`, `json_object`, `json_schema`), llama.cpp's
-// (`json_object` with a `schema`), and TGI's (`json`, `json_object`, `json_schema`, `regex`, each
-// with a `value`), which its clients send here too. A schema is enforced directly, not translated
-// into a regular expression. `text` has no grammar.
+// The grammar that the body asks for with one of its keys. No key: no grammar.
+std::variant<Grammar, ApiError> LowerGrammar(const GrammarKeys& keys);
+// The key that names a grammar.
+std::string_view GrammarKeyOf(const GrammarKeys& keys);
+
+// `response_format`: OpenAI's shapes (`text`, `json_object`, `json_schema`), llama.cpp's
+// (`json_object` with a `schema`), TGI's (`json`, `json_object`, `json_schema`, `regex`, each with
+// a `value`), which its clients send here too, and `grammar` and `structural_tag`. A schema is
+// enforced directly, not translated into a regular expression. `text` has no grammar.
 std::variant<Grammar, ApiError> LowerResponseFormat(const ResponseFormat& format);
 
 // Whether `name` means the served model: its names, and what clients send when they do not care.

@@ -10,10 +10,16 @@ namespace {
 
 using json::MakeFieldOf;
 
+// A completion may have no token, to score its prompt.
+template <class T>
+constexpr std::string_view kLengthExpected = "a positive integer";
+template <>
+constexpr std::string_view kLengthExpected<CompletionRequest> = "an integer that is not negative";
+
 template <class T>
 constexpr auto kCommon = std::array{
     MakeFieldOf<T, &Common::model>("model", "a string"),
-    MakeFieldOf<T, &Common::max_tokens>("max_tokens", "a positive integer"),
+    MakeFieldOf<T, &Common::max_tokens>("max_tokens", kLengthExpected<T>),
     MakeFieldOf<T, &Common::temperature>("temperature", "a number"),
     MakeFieldOf<T, &Common::top_p>("top_p", "a number"),
     MakeFieldOf<T, &Common::n>("n", "a positive integer"),
@@ -30,6 +36,19 @@ constexpr auto kCommon = std::array{
     MakeFieldOf<T, &Common::min_tokens>("min_tokens", "an integer that is not negative"),
     MakeFieldOf<T, &Common::ignore_eos>("ignore_eos", "a boolean"),
     MakeFieldOf<T, &Common::stop_token_ids>("stop_token_ids", "an array of token ids"),
+    MakeFieldOf<T, &Common::typical_p>("typical_p", "a number"),
+    MakeFieldOf<T, &Common::top_n_sigma>("top_n_sigma", "a number"),
+    MakeFieldOf<T, &Common::bad_words>("bad_words", "an array of strings"),
+    MakeFieldOf<T, &Common::include_stop_str_in_output>("include_stop_str_in_output", "a boolean"),
+    MakeFieldOf<T, &Common::prompt_logprobs>("prompt_logprobs", "an integer from 0 on"),
+    MakeFieldOf<T, &Common::use_beam_search>("use_beam_search", "a boolean"),
+    MakeFieldOf<T, &Common::response_format>("response_format", "an object"),
+    MakeFieldOf<T, &Common::structured_outputs>("structured_outputs", "an object"),
+    MakeFieldOf<T, &Common::guided_json>("guided_json", "an object or a string"),
+    MakeFieldOf<T, &Common::guided_regex>("guided_regex", "a string"),
+    MakeFieldOf<T, &Common::guided_choice>("guided_choice", "an array of strings"),
+    MakeFieldOf<T, &Common::guided_grammar>("guided_grammar", "a string"),
+    json::WithoutEffect<T>("guided_decoding_backend"),
 };
 
 constexpr auto kChat = json::Join(
@@ -42,7 +61,6 @@ constexpr auto kChat = json::Join(
         MakeFieldOf<ChatRequest, &ChatRequest::top_logprobs>("top_logprobs", "an integer"),
         MakeFieldOf<ChatRequest, &ChatRequest::tools>("tools", "an array"),
         MakeFieldOf<ChatRequest, &ChatRequest::tool_choice>("tool_choice", "a string or an object"),
-        MakeFieldOf<ChatRequest, &ChatRequest::response_format>("response_format", "an object"),
         MakeFieldOf<ChatRequest, &ChatRequest::modalities>("modalities", "an array of strings"),
         MakeFieldOf<ChatRequest, &ChatRequest::functions>("functions", "an array"),
         MakeFieldOf<ChatRequest, &ChatRequest::function_call>("function_call",

@@ -36,15 +36,48 @@ struct JsonSchemaFormat {
   std::optional<json::Raw> schema;
 };
 
-struct ResponseFormat {
+// vLLM's structural tags: the output is any text; after a trigger a structure follows.
+struct Structure {
+  std::string begin;
+  std::optional<json::Raw> schema;
+  std::string end;
+};
+struct StructuralTag {
+  std::vector<Structure> structures;
+  std::vector<std::string> triggers;
+};
+
+// Beside the type `structural_tag` stand the keys of one.
+struct ResponseFormat : StructuralTag {
   std::string type;
   std::optional<JsonSchemaFormat> json_schema;
-  std::optional<json::Raw> schema;  // llama.cpp's, beside json_object
-  std::optional<json::Raw> value;   // TGI's
+  std::optional<json::Raw> schema;   // llama.cpp's, beside json_object
+  std::optional<json::Raw> value;    // TGI's
+  std::optional<json::Raw> grammar;  // of the type `grammar`
+};
+
+// vLLM's. One of them is given.
+struct StructuredOutputs {
+  std::optional<json::Raw> json;
+  std::optional<json::Raw> regex;
+  std::optional<json::Raw> choice;
+  std::optional<json::Raw> grammar;
+  std::optional<json::Raw> structural_tag;
+  bool json_object = false;
+};
+
+// The keys that name a grammar: OpenAI's and vLLM's.
+struct GrammarKeys {
+  std::optional<ResponseFormat> response_format;
+  std::optional<StructuredOutputs> structured_outputs;
+  std::optional<json::Raw> guided_json;
+  std::optional<json::Raw> guided_regex;
+  std::optional<json::Raw> guided_choice;
+  std::optional<json::Raw> guided_grammar;
 };
 
 // What both routes take.
-struct Common {
+struct Common : GrammarKeys {
   std::string model;
   std::optional<std::uint32_t> max_tokens;
   std::optional<float> temperature;
@@ -64,6 +97,12 @@ struct Common {
   std::uint32_t min_tokens = 0;
   bool ignore_eos = false;
   std::vector<std::int32_t> stop_token_ids;
+  std::optional<float> typical_p;
+  std::optional<float> top_n_sigma;
+  std::vector<std::string> bad_words;
+  bool include_stop_str_in_output = false;
+  std::optional<std::uint32_t> prompt_logprobs;
+  bool use_beam_search = false;  // refused
 };
 
 struct Messages {
@@ -83,7 +122,6 @@ struct ChatRequest : Common {
   std::optional<std::uint32_t> top_logprobs;
   std::optional<json::Raw> tools;
   std::optional<json::Raw> tool_choice;
-  std::optional<ResponseFormat> response_format;
   std::optional<std::vector<std::string>> modalities;
   // Refused.
   std::optional<json::Raw> functions;
@@ -117,7 +155,10 @@ bool ReadValue(json::Reader& reader, Stop& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, LogitBias& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, StreamOptions& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, JsonSchemaFormat& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, std::vector<Structure>& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, StructuralTag& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, ResponseFormat& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, StructuredOutputs& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, Messages& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, Prompts& out, std::string_view expected);
 

@@ -27,11 +27,38 @@ constexpr auto kJsonSchema = std::array{
     json::MakeField<&JsonSchemaFormat::schema>("schema", "an object"),
 };
 
-constexpr auto kResponseFormat = std::array{
-    json::MakeField<&ResponseFormat::type>("type", "a string"),
-    json::MakeField<&ResponseFormat::json_schema>("json_schema", "an object"),
-    json::MakeField<&ResponseFormat::schema>("schema", "an object"),
-    json::MakeField<&ResponseFormat::value>("value", "any value"),
+constexpr auto kStructure = std::array{
+    json::MakeField<&Structure::begin>("begin", "a string", true),
+    json::MakeField<&Structure::schema>("schema", "an object"),
+    json::MakeField<&Structure::end>("end", "a string", true),
+};
+
+template <class T>
+constexpr auto kTag = std::array{
+    json::MakeFieldOf<T, &StructuralTag::structures>("structures", "an array of objects"),
+    json::MakeFieldOf<T, &StructuralTag::triggers>("triggers", "an array of strings"),
+};
+
+constexpr auto kTagWithType =
+    json::Join(kTag<StructuralTag>, std::array{json::WithoutEffect<StructuralTag>("type")});
+
+constexpr auto kResponseFormat =
+    json::Join(kTag<ResponseFormat>,
+               std::array{
+                   json::MakeField<&ResponseFormat::type>("type", "a string"),
+                   json::MakeField<&ResponseFormat::json_schema>("json_schema", "an object"),
+                   json::MakeField<&ResponseFormat::schema>("schema", "an object"),
+                   json::MakeField<&ResponseFormat::value>("value", "any value"),
+                   json::MakeField<&ResponseFormat::grammar>("grammar", "a string"),
+               });
+
+constexpr auto kStructuredOutputs = std::array{
+    json::MakeField<&StructuredOutputs::json>("json", "an object or a string"),
+    json::MakeField<&StructuredOutputs::regex>("regex", "a string"),
+    json::MakeField<&StructuredOutputs::choice>("choice", "an array of strings"),
+    json::MakeField<&StructuredOutputs::grammar>("grammar", "a string"),
+    json::MakeField<&StructuredOutputs::structural_tag>("structural_tag", "an object or a string"),
+    json::MakeField<&StructuredOutputs::json_object>("json_object", "a boolean"),
 };
 
 // A list of parts as one string: the joined texts. Other parts are refused, and the error names
@@ -175,9 +202,28 @@ bool ReadValue(json::Reader& reader, JsonSchemaFormat& out, std::string_view exp
   return json::ReadObject<JsonSchemaFormat>(reader, kJsonSchema, out, expected);
 }
 
+bool ReadValue(json::Reader& reader, std::vector<Structure>& out, std::string_view expected) {
+  if (!reader.EnterArray(expected)) return false;
+  while (reader.NextElement()) {
+    if (!json::ReadObject<Structure>(reader, kStructure, out.emplace_back(), "an object")) {
+      return false;
+    }
+  }
+  return reader.ok();
+}
+
+bool ReadValue(json::Reader& reader, StructuralTag& out, std::string_view expected) {
+  return json::ReadObject<StructuralTag>(reader, kTagWithType, out, expected);
+}
+
 bool ReadValue(json::Reader& reader, ResponseFormat& out, std::string_view expected) {
   if (!reader.NextIs('{')) return reader.FailNext(expected);
   return json::ReadObject<ResponseFormat>(reader, kResponseFormat, out, expected);
+}
+
+bool ReadValue(json::Reader& reader, StructuredOutputs& out, std::string_view expected) {
+  if (!reader.NextIs('{')) return reader.FailNext(expected);
+  return json::ReadObject<StructuredOutputs>(reader, kStructuredOutputs, out, expected);
 }
 
 bool ReadValue(json::Reader& reader, LogitBias& out, std::string_view expected) {

@@ -70,7 +70,8 @@ bool SamplingRunner::CanSample(std::span<const SampleRequest> requests) const {
   for (const SampleRequest& request : requests) {
     const SamplingParams& params = request.params;
     const bool plain = HasLogprob(request) && request.allowed.empty() && request.refusal.empty() &&
-                       !params.watermark && params.typical_p >= 1.0f && params.Candidates() == 0;
+                       !params.watermark && params.typical_p >= 1.0f && params.top_n_sigma <= 0 &&
+                       params.Candidates() == 0;
     if (!plain) return false;
     seen += request.history == nullptr ? 0 : request.history->counts().size();
     biases += params.logit_bias.size();

@@ -36,10 +36,14 @@ SequenceStart RandomStart(Draw& draw) {
   start.prompt_length = static_cast<std::uint32_t>(start.prompt.size());
   start.cached_length = draw.Below(4);
   start.sample_index_base = draw.Below(9);
-  start.sampling = {draw.Coin(),   draw.Real(),        draw.Below(50), draw.Real(), draw.Real(),
-                    draw.Real(),   draw.Real(),        draw.Real(),    draw.Real(), draw.Below(77),
-                    draw.Below(3), {{3, draw.Real()}}, draw.Coin(),    draw.Real()};
+  start.sampling = {draw.Coin(),    draw.Real(),   draw.Below(50),    draw.Real(), draw.Real(),
+                    draw.Real(),    draw.Real(),   draw.Real(),       draw.Real(), draw.Real(),
+                    draw.Below(77), draw.Below(3), {{3, draw.Real()}}};
+  start.sampling.bad_words = {draw.List<TokenId>(100), {7}};
+  start.sampling.watermark = draw.Coin();
+  start.sampling.penalty_alpha = draw.Real();
   start.logprobs = {static_cast<LogprobRequest::Kind>(draw.Below(3)), draw.Below(6), draw.Coin()};
+  if (draw.Coin()) start.logprobs.prompt_top_n = draw.Below(3);
   start.stop_token_ids = draw.List<TokenId>(100);
   start.ignore_eos = draw.Coin();
   start.min_new_tokens = draw.Below(10);
@@ -85,6 +89,7 @@ StepResult RandomResult(Draw& draw) {
   sequence.finish = static_cast<ShardFinish>(draw.Below(5));
   sequence.error = draw.Coin() ? "e" : "";
   sequence.prompt_logprobs = {draw.Real()};
+  if (draw.Coin()) sequence.prompt_alternatives = {{3, {{1, draw.Real()}, {2, draw.Real()}}}};
   result.sequences = {sequence};
   result.timings = {Duration(draw.Below(99)), Duration(draw.Below(99)), Duration(draw.Below(99))};
   result.memory_bytes = draw.Below(1000);

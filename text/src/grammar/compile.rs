@@ -41,21 +41,47 @@ pub fn parse(kind: Kind, source: &str, limits: &Limits) -> Result<TopLevelGramma
         Kind::Regex => Ok(TopLevelGrammar::from_regex(&from_python(without_anchors(
             source,
         )))),
-        Kind::Lark => Ok(TopLevelGrammar::from_lark(source.to_owned())),
+        Kind::Lark => Ok(TopLevelGrammar::from_lark(lark(source)?)),
     }
+}
+
+fn schema(source: &str) -> Result<Value> {
+    let schema: Value = serde_json::from_str(source)
+        .map_err(|error| TextError::invalid(format!("it is not JSON: {error}")))?;
+    bounded(schema, &mut 0)
+}
+
+/// Bounds the schemas in a Lark grammar, all together, like a schema alone.
+fn lark(source: &str) -> Result<String> {
+    const JSON: &str = "%json";
+    let mut squares = 0;
+    let mut out = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(at) = rest.find(JSON) {
+        let (before, after) = rest.split_at(at + JSON.len());
+        out.push_str(before);
+        rest = after;
+        let mut values = serde_json::Deserializer::from_str(after).into_iter::<Value>();
+        // The engine reports what is no object.
+        if let Some(Ok(value @ Value::Object(_))) = values.next() {
+            rest = &after[values.byte_offset()..];
+            out.push(' ');
+            out.push_str(&bounded(value, &mut squares)?.to_string());
+        }
+    }
+    out.push_str(rest);
+    Ok(out)
 }
 
 /// Adds our whitespace rule to the schema: at most one blank after `,` and `:`, as in TGI. A weak
 /// model would otherwise fill its whole answer with blanks.
-fn schema(source: &str) -> Result<Value> {
-    let schema: Value = serde_json::from_str(source)
-        .map_err(|error| TextError::invalid(format!("it is not JSON: {error}")))?;
+fn bounded(schema: Value, squares: &mut usize) -> Result<Value> {
     let mut schema = match schema {
         Value::Bool(true) => json!({}),
         Value::Object(_) => schema,
         _ => return Err(TextError::invalid("a schema must be an object or true")),
     };
-    check_cost(&schema)?;
+    check_cost(&schema, squares)?;
     let options = JsonCompileOptions {
         whitespace_pattern: Some(" ".to_owned()),
         ..JsonCompileOptions::default()
@@ -71,16 +97,15 @@ const MAX_SQUARED_PROPERTIES: usize = 500_000;
 const MAX_MULTIPLE: f64 = 1000.0;
 const MIN_MULTIPLE: f64 = 0.001;
 
-fn check_cost(schema: &Value) -> Result<()> {
-    let mut squares = 0;
+fn check_cost(schema: &Value, squares: &mut usize) -> Result<()> {
     let mut open = vec![schema];
     while let Some(value) = open.pop() {
         match value {
             Value::Array(elements) => open.extend(elements),
             Value::Object(members) => {
                 if let Some(count) = members.get("properties").and_then(Value::as_object) {
-                    squares += count.len() * count.len();
-                    check_properties(count.len(), squares)?;
+                    *squares += count.len() * count.len();
+                    check_properties(count.len(), *squares)?;
                 }
                 check_multiple(members.get("multipleOf"))?;
                 open.extend(members.values());

@@ -25,6 +25,17 @@ fn sources_that_would_cost_too_much_are_refused_before_the_engine_sees_them() {
 }
 
 #[test]
+fn schemas_in_a_lark_grammar_have_the_same_bounds() {
+    let wide = "start: %json {\"multipleOf\":99991}";
+    assert_eq!(refusal(Kind::Lark, wide).code, Code::LimitExceeded);
+    let properties: Vec<String> = (0..400).map(|i| format!("\"p{i}\":{{}}")).collect();
+    let object = format!("%json {{\"properties\":{{{}}}}}", properties.join(","));
+    let many = format!("start: {}", vec![object; 4].join(" | "));
+    assert_eq!(refusal(Kind::Lark, &many).code, Code::LimitExceeded);
+    assert!(compile::parse(Kind::Lark, "start: %json {} \"x\"", &Limits::default()).is_ok());
+}
+
+#[test]
 fn sources_that_are_no_schema_are_refused_with_the_position() {
     let error = refusal(Kind::JsonSchema, "{\"a\":");
     assert_eq!(error.code, Code::InvalidArgument);

@@ -200,7 +200,7 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
     return *std::move(error);
   lowered.seed = p.seed;
   lowered.logprobs = ToLogprobs(p, mode);
-  lowered.include_stop_text = true;
+  lowered.stop_rule = StopRule::kTokenEnd;
   lowered.decode_alone = true;
   lowered.request_class = RequestClass::kTgi;
   std::vector<GenerationRequest> candidates(Candidates(request), lowered);

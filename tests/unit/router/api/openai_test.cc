@@ -126,7 +126,7 @@ TEST_F(OpenAiTest, HeldBackTextComesWithTheEnd) {
     if (delta.contains("content")) text += Text(delta.at("content"));
   }
   EXPECT_EQ(text, "abST");
-  EXPECT_FALSE(engine_.WaitForCall()->request.include_stop_text);
+  EXPECT_EQ(engine_.WaitForCall()->request.stop_rule, StopRule::kHide);
 }
 
 TEST_F(OpenAiTest, AStreamThatFailsMidwayHasExactlyOneErrorAndNoDone) {
@@ -295,7 +295,8 @@ TEST_F(OpenAiTest, BadValuesNameFieldValueAndLimit) {
       {R"("response_format":{"type":"json_object"})", 400, "the server does not offer grammars",
        "response_format"},
       {R"("response_format":{"type":"xml"})", 400,
-       "`response_format.type` must be text, json_object, json_schema or regex. Given: \"xml\"",
+       "`response_format.type` must be text, json_object, json_schema, regex, "
+       "grammar or structural_tag. Given: \"xml\"",
        "response_format"},
       {R"("stop_token_ids":["a"])", 400,
        "`stop_token_ids[0]` must be an integer. Given: string \"a\"", "stop_token_ids[0]"},
@@ -438,9 +439,7 @@ TEST_F(OpenAiTest, BadPromptsAreNamed) {
       {R"({"prompt":[1000]})", "`prompt` must have token ids from 0 to 999. Given: 1000"},
       {R"({"prompt":["a","b","c","d","e"]})",
        "`prompt` must have from 1 to 4 prompts (--max-client-batch-size). Given: 5"},
-      {R"({"prompt":"a","echo":true})", "`echo` is not supported"},
       {R"({"prompt":"a","suffix":"b"})", "`suffix` is not supported"},
-      {R"({"prompt":"a","best_of":2})", "`best_of` must equal `n`"},
       {R"({})", "`prompt` is missing"},
   };
   for (const auto& [body, message] : cases) {

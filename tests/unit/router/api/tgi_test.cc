@@ -138,7 +138,7 @@ TEST_F(TgiTest, ParametersReachTheEngine) {
   EXPECT_EQ(r.truncate, 4U);
   EXPECT_EQ(r.stop, (std::vector<std::string>{"x", "y"}));
   EXPECT_EQ(r.seed, 18446744073709551615U);
-  EXPECT_TRUE(r.include_stop_text);
+  EXPECT_EQ(r.stop_rule, StopRule::kTokenEnd);
   EXPECT_TRUE(r.add_special_tokens);
 }
 

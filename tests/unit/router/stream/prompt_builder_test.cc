@@ -72,6 +72,27 @@ TEST(PromptBuilder, ACachedPromptPrecedesTheText) {
   EXPECT_EQ(Built(Builder(), request).pinned_tokens, 0u);
 }
 
+// "he" is one token, " he" two.
+TEST(PromptBuilder, ABadWordIsBadAtTheBeginningAndAfterABlank) {
+  GenerationRequest request = Text("a");
+  request.bad_words = {"he", " he"};
+  EXPECT_EQ(Built(Builder(), request).bad_words, (std::vector<Ids>{{256}, {' ', 256}}));
+}
+
+TEST(PromptBuilder, AChatMayBringItsTemplate) {
+  GenerationRequest request;
+  ChatInput chat{.messages_json = R"([{"role":"user","content":"he"}])"};
+  chat.template_source = "{{ messages[0].content }}{{ messages[0].content }}";
+  request.prompt = chat;
+  request.add_special_tokens = false;
+  EXPECT_EQ(Built(Builder(), request).ids, (Ids{256, 256}));
+  chat.template_source = "{% if %}";
+  request.prompt = chat;
+  const GenerationError broken = Refused(Builder(), request);
+  EXPECT_EQ(broken.kind, ErrorKind::kTemplate);
+  EXPECT_EQ(broken.field, "chat_template");
+}
+
 TEST(PromptBuilder, TakesIdsAsTheyAreWithinTheVocabulary) {
   GenerationRequest request;
   request.prompt = Ids{1, 2, 259};

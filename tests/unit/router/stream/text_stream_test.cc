@@ -71,15 +71,12 @@ Generated Generate(const std::shared_ptr<const text::Tokenizer>& tokenizer, cons
   return run;
 }
 
-TextStreamOptions Options(std::vector<std::string> stop, bool include_stop_text) {
-  return {.stop = std::move(stop),
-          .include_stop_text = include_stop_text,
-          .logprobs = false,
-          .end_ids = {kEos}};
+TextStreamOptions Options(std::vector<std::string> stop, StopRule rule = StopRule::kHide) {
+  return {.stop = std::move(stop), .stop_rule = rule, .logprobs = false, .end_ids = {kEos}};
 }
 
 TEST(TextStream, DescribesEachToken) {
-  TextStreamOptions options = Options({}, false);
+  TextStreamOptions options = Options({});
   options.logprobs = true;
   auto stream = TextStream::Create(Tiny(), {}, options).value();
   const SampledToken token{.token = kHe, .logprob = -1.0f, .alternatives = {{kT, -2.0f}}};
@@ -102,7 +99,7 @@ constexpr TokenId kPieceBos = 1, kSpaceA = 261, kSmile[] = {3 + 0xf0, 3 + 0x9f, 
 // The texts of the alternatives to the last of `ids`, each of `alternatives`.
 std::vector<std::string> Alternatives(const Ids& prompt, const Ids& ids, const Ids& alternatives,
                                       bool decode_alone) {
-  TextStreamOptions options = Options({}, false);
+  TextStreamOptions options = Options({});
   options.decode_alone = decode_alone;
   auto stream = TextStream::Create(Pieces(), prompt, options).value();
   std::vector<SampledToken> tokens = Sampled(ids);
@@ -137,15 +134,15 @@ TEST(TextStream, TgiDecodesAlternativesAlone) {
 }
 
 TEST(TextStream, TheEndTokenHasItsOwnTextButIsNotInTheText) {
-  for (const bool include : {false, true}) {
-    const Generated run = Generate(Tiny(), {kHe, kEos}, Options({}, include), FinishReason::kEos);
+  for (const StopRule rule : {StopRule::kHide, StopRule::kTokenEnd}) {
+    const Generated run = Generate(Tiny(), {kHe, kEos}, Options({}, rule), FinishReason::kEos);
     EXPECT_EQ(run.OwnTexts(), (std::vector<std::string>{"he", "</s>"}));
     EXPECT_TRUE(run.tokens[1].token.special);
     EXPECT_EQ(run.end.text, "he");
     EXPECT_EQ(run.end.reason, FinishReason::kEos);
   }
   // A stop token that is an ordinary one.
-  TextStreamOptions options = Options({}, false);
+  TextStreamOptions options = Options({});
   options.end_ids = {kT};
   EXPECT_EQ(Generate(Tiny(), {kHe, kT}, options, FinishReason::kStopToken).end.text, "he");
 }
@@ -162,7 +159,7 @@ TEST(TextStream, SpecialTokensOfKeptMarkersAreInTheText) {
 }
 
 TEST(TextStream, NeverSplitsACharacterAndEndsItInTheTail) {
-  const Generated run = Generate(Tiny(), {'a', 0xf0, 0x9f, 0x98, 0x80, 0xc3}, Options({}, false));
+  const Generated run = Generate(Tiny(), {'a', 0xf0, 0x9f, 0x98, 0x80, 0xc3}, Options({}));
   std::vector<std::string> deltas;
   for (const auto& token : run.tokens) deltas.push_back(token.delta);
   EXPECT_EQ(deltas, (std::vector<std::string>{"a", "", "", "", "😀", ""}));
@@ -171,13 +168,13 @@ TEST(TextStream, NeverSplitsACharacterAndEndsItInTheTail) {
 }
 
 TEST(TextStream, HoldsAPossibleStopStringBack) {
-  const Generated none = Generate(Tiny(), {'a', 'x', 'y', 'b'}, Options({"xyz"}, false));
+  const Generated none = Generate(Tiny(), {'a', 'x', 'y', 'b'}, Options({"xyz"}));
   EXPECT_EQ(none.tokens[1].delta, "");
   EXPECT_EQ(none.tokens[2].delta, "");
   EXPECT_EQ(none.tokens[3].delta, "xyb");
   EXPECT_EQ(none.end.reason, FinishReason::kLength);
 
-  const Generated all = Generate(Tiny(), {'a', 'x', 'y', 'z', 'q', 'q'}, Options({"xyz"}, false));
+  const Generated all = Generate(Tiny(), {'a', 'x', 'y', 'z', 'q', 'q'}, Options({"xyz"}));
   EXPECT_EQ(all.tokens.size(), 4u);
   EXPECT_EQ(all.finish_at, 4u);
   EXPECT_EQ(all.end.text, "a");
@@ -185,42 +182,43 @@ TEST(TextStream, HoldsAPossibleStopStringBack) {
   EXPECT_EQ(all.end.generated_tokens, 4u);
   EXPECT_EQ(all.end.stop, "xyz");
 
-  const Generated cut = Generate(Tiny(), {'a', 'x'}, Options({"xyz"}, false));
+  const Generated cut = Generate(Tiny(), {'a', 'x'}, Options({"xyz"}));
   EXPECT_EQ(cut.tokens[1].delta, "");
   EXPECT_EQ(cut.end.tail, "x");
 }
 
 TEST(TextStream, TextBeforeAStopStringInsideATokenIsShown) {
-  const Generated run = Generate(Tiny(), {'a', kHe}, Options({"e"}, false));
+  const Generated run = Generate(Tiny(), {'a', kHe}, Options({"e"}));
   EXPECT_EQ(run.tokens[1].delta, "h");
   EXPECT_EQ(run.end.text, "ah");
 }
 
 TEST(TextStream, WithIncludeStopTextNothingIsHeldBack) {
-  const Generated run = Generate(Tiny(), {'a', 'x', 'y', 'z', 'q'}, Options({"xyz"}, true));
+  const Generated run =
+      Generate(Tiny(), {'a', 'x', 'y', 'z', 'q'}, Options({"xyz"}, StopRule::kTokenEnd));
   EXPECT_EQ(run.OwnTexts(), (std::vector<std::string>{"a", "x", "y", "z"}));
   EXPECT_EQ(run.tokens[1].delta, "x");
   EXPECT_EQ(run.finish_at, 4u);
   EXPECT_EQ(run.end.text, "axyz");
   EXPECT_EQ(run.end.reason, FinishReason::kStopString);
   // A stop string in the middle of a token is none.
-  EXPECT_FALSE(Generate(Tiny(), {kHe, 'x'}, Options({"h"}, true)).finish_at);
+  EXPECT_FALSE(Generate(Tiny(), {kHe, 'x'}, Options({"h"}, StopRule::kTokenEnd)).finish_at);
 }
 
 TEST(TextStream, TheEarliestOfTwoReasonsWins) {
   // The stop string ends at token 2, EOS came at token 3 in the same step.
-  for (const bool include : {false, true}) {
+  for (const StopRule rule : {StopRule::kHide, StopRule::kTokenEnd}) {
     const Generated run =
-        Generate(Tiny(), {'a', 'b', kEos}, Options({"ab"}, include), FinishReason::kEos);
+        Generate(Tiny(), {'a', 'b', kEos}, Options({"ab"}, rule), FinishReason::kEos);
     EXPECT_EQ(run.end.reason, FinishReason::kStopString);
     EXPECT_EQ(run.end.generated_tokens, 2u);
   }
   // Both at the last token: TGI reports the length, the others the stop string.
-  const Generated tgi = Generate(Tiny(), {'a', 'b'}, Options({"ab"}, true));
+  const Generated tgi = Generate(Tiny(), {'a', 'b'}, Options({"ab"}, StopRule::kTokenEnd));
   EXPECT_EQ(tgi.end.reason, FinishReason::kLength);
   EXPECT_EQ(tgi.end.stop, std::nullopt);
   EXPECT_EQ(tgi.end.text, "ab");
-  const Generated other = Generate(Tiny(), {'a', 'b'}, Options({"ab"}, false));
+  const Generated other = Generate(Tiny(), {'a', 'b'}, Options({"ab"}));
   EXPECT_EQ(other.end.reason, FinishReason::kStopString);
   EXPECT_EQ(other.end.text, "");
 }
@@ -237,10 +235,29 @@ TEST(TextStream, OptionsComeFromTheRequest) {
   EXPECT_EQ(StreamOptionsOf(request, {1, 2}).end_ids, Ids{7});
 }
 
+TEST(TextStream, AShownStopStringEndsTheTextInTheMiddleOfAToken) {
+  const Generated run = Generate(Tiny(), {'a', kHe, 'x'}, Options({"h"}, StopRule::kShow));
+  EXPECT_EQ(run.end.text, "ah");
+  EXPECT_EQ(run.end.reason, FinishReason::kStopString);
+  EXPECT_EQ(run.finish_at, 2u);
+  EXPECT_EQ(run.tokens.size(), 2u);
+  const Generated none = Generate(Tiny(), {'a', 'x'}, Options({"xyz"}, StopRule::kShow));
+  EXPECT_EQ(none.tokens[1].delta, "x");  // nothing waits
+}
+
+TEST(TextStream, AStopTokenIsShownWithItsRule) {
+  GenerationRequest request;
+  request.stop_token_ids = {7};
+  request.stop_rule = StopRule::kShow;
+  EXPECT_EQ(StreamOptionsOf(request, {1}).end_ids, Ids{1});
+}
+
 TEST(TextStream, DescribesThePrompt) {
   const Ids prompt = {kBos, kHe, kT};
   const std::vector<float> logprobs = {-1.0f, -2.0f};
-  const auto infos = DescribePrompt(*Tiny(), prompt, logprobs, true).value();
+  GenerationStart start;
+  ASSERT_TRUE(DescribePrompt(*Tiny(), prompt, {logprobs, {}}, true, start).ok());
+  const std::vector<TokenInfo>& infos = start.prompt;
   ASSERT_EQ(infos.size(), 3u);
   EXPECT_EQ(infos[0].text, "<s>");
   EXPECT_TRUE(infos[0].special);
@@ -248,12 +265,29 @@ TEST(TextStream, DescribesThePrompt) {
   EXPECT_EQ(infos[1].text, "he");
   EXPECT_EQ(infos[1].logprob, -1.0f);
   EXPECT_EQ(infos[2].logprob, -2.0f);
+  EXPECT_TRUE(start.prompt_alternatives.empty());
+}
+
+TEST(TextStream, DescribesWhatElseThePromptCouldHave) {
+  const Ids prompt = {kPieceBos, kSpaceA, kSpaceA};
+  const std::vector<PromptAlternatives> others = {{3, {{kPieceBos, -0.5f}}}, {1, {{kSpaceA, -1}}}};
+  GenerationStart start;
+  ASSERT_TRUE(DescribePrompt(*Pieces(), prompt, {{}, others}, false, start).ok());
+  ASSERT_EQ(start.prompt_alternatives.size(), 3u);
+  EXPECT_TRUE(start.prompt_alternatives[0].top.empty());
+  EXPECT_EQ(start.prompt_alternatives[1].rank, 3u);
+  EXPECT_EQ(start.prompt_alternatives[1].top[0].text, "<s>");
+  EXPECT_EQ(start.prompt_alternatives[1].top[0].logprob, -0.5f);
+  EXPECT_EQ(start.prompt_alternatives[2].top[0].text, " a");
 }
 
 TEST(TextStream, TokensOfThePromptJoinToItsText) {
   const Ids prompt = {kPieceBos, kSpaceA, kSpaceA};
-  EXPECT_EQ(DescribePrompt(*Pieces(), prompt, {}, false).value()[2].text, " a");
-  EXPECT_EQ(DescribePrompt(*Pieces(), prompt, {}, true).value()[2].text, "a");
+  GenerationStart joined, alone;
+  ASSERT_TRUE(DescribePrompt(*Pieces(), prompt, {}, false, joined).ok());
+  ASSERT_TRUE(DescribePrompt(*Pieces(), prompt, {}, true, alone).ok());
+  EXPECT_EQ(joined.prompt[2].text, " a");
+  EXPECT_EQ(alone.prompt[2].text, "a");
 }
 
 // 200 texts that mix words, CJK, Arabic, combining marks, emoji and ZWJ sequences.
@@ -298,15 +332,15 @@ TEST(TextStreamEcho, TheTextOfAnEchoedPromptIsThePrompt) {
     const Ids script(prompt.begin() + 1, prompt.end());  // without <|begin_of_text|>
     // Text without any part of a stop string; one that would span tokens must not show either.
     const std::size_t at = text.size() / 2;
-    for (const bool include : {false, true}) {
+    for (const StopRule rule : {StopRule::kHide, StopRule::kTokenEnd}) {
       const Generated run =
-          Generate(tokenizer, script, Options({}, include), FinishReason::kLength, prompt);
+          Generate(tokenizer, script, Options({}, rule), FinishReason::kLength, prompt);
       ASSERT_EQ(run.end.text, text);
     }
     const std::string stop = text.substr(at);
     if ((stop.front() & 0xc0) == 0x80) continue;
     const Generated run =
-        Generate(tokenizer, script, Options({stop}, false), FinishReason::kLength, prompt);
+        Generate(tokenizer, script, Options({stop}), FinishReason::kLength, prompt);
     ASSERT_EQ(run.end.text, text.substr(0, text.find(stop)));
     ASSERT_EQ(run.Deltas(), run.end.text);
   }

@@ -77,7 +77,7 @@ void Compare(const std::shared_ptr<const text::Tokenizer>& tokenizer, const Answ
   if (answer.truncate > 0 && prompt.size() > answer.truncate) {
     prompt.erase(prompt.begin(), prompt.end() - answer.truncate);
   }
-  auto stream = TextStream::Create(tokenizer, prompt, {.include_stop_text = true}).value();
+  auto stream = TextStream::Create(tokenizer, prompt, {.stop_rule = StopRule::kTokenEnd}).value();
   std::vector<GenerationEvent> events;
   for (const json::value& token : answer.tokens) {
     const SampledToken sampled{.token = token.at("id").to_number<TokenId>()};

@@ -131,11 +131,14 @@ class Requests {
     if (random_() % 4 == 0) sampling.repetition_penalty = 1.2f;
     if (random_() % 6 == 0) sampling.frequency_penalty = 0.4f;
     sampling.watermark = random_() % 8 == 0;
+    if (random_() % 6 == 0) sampling.bad_words = {Tokens(1), Tokens(2)};
     if (random_() % 2 == 0) return;
     sampling.do_sample = true;
     sampling.temperature = 0.5f + static_cast<float>(random_() % 8) / 8.0f;
     if (random_() % 2 == 0) sampling.top_k = 1 + random_() % 40;
     if (random_() % 2 == 0) sampling.top_p = 0.9f;
+    if (random_() % 4 == 0) sampling.typical_p = 0.9f;
+    if (random_() % 4 == 0) sampling.top_n_sigma = 1.5f;
   }
 
   std::mt19937 random_;

@@ -305,6 +305,19 @@ TEST_F(ModelExecutorTest, PromptLogprobsComeWithEveryChunk) {
   EXPECT_FLOAT_EQ(results[0].tokens[0].logprob, likely);
 }
 
+TEST_F(ModelExecutorTest, PromptAlternativesComeWithTheirRanks) {
+  StepPlan plan = Whole(Start(0, {1, 2, 9}));
+  plan.starts[0].logprobs = {LogprobRequest::Kind::kRaw, 0, true, 1};
+  plan.segments = {Prompt(0, 0, 3, Segment::Logits::kAll)};
+  const auto results = Run(plan);
+  ASSERT_EQ(results[0].prompt_alternatives.size(), 2u);
+  EXPECT_EQ(results[0].prompt_alternatives[0].rank, 1u);
+  EXPECT_EQ(results[0].prompt_alternatives[0].top[0],
+            (TokenLogprob{2, results[0].prompt_logprobs[0]}));
+  EXPECT_EQ(results[0].prompt_alternatives[1].rank, 2u);
+  EXPECT_EQ(results[0].prompt_alternatives[1].top[0].token, 3);
+}
+
 TEST_F(ModelExecutorTest, LogitsAreReadInChunksAcrossSegments) {
   StepPlan plan;
   plan.starts = {Start(0, {1, 2, 3, 4}), Start(1, {20, 21}), Start(2, {30})};

@@ -73,5 +73,16 @@ TEST_F(SlotTableTest, EndTokensAreMaskedUntilMinNewTokens) {
   EXPECT_THAT(masked, ElementsAre());
 }
 
+TEST_F(SlotTableTest, TheLastTokenOfABadWordIsMaskedAfterTheOthers) {
+  RankSequence& sequence = Started({5});
+  sequence.start.sampling.bad_words = {{4}, {6, 7}, {5, 6, 8}, {1, 2, 3, 4, 5, 6, 7}};
+  std::vector<TokenId> masked;
+  CollectMasked(sequence, eos_, masked);
+  EXPECT_THAT(masked, ElementsAre(4));
+  AcceptToken(sequence, 6, eos_);
+  CollectMasked(sequence, eos_, masked);
+  EXPECT_THAT(masked, ElementsAre(4, 7, 8));  // a prompt counts like the output
+}
+
 }  // namespace
 }  // namespace penstock::shard

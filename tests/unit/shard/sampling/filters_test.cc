@@ -99,6 +99,20 @@ TEST(Filters, MinPIsARatioToTheBest) {
   EXPECT_THAT(Kept(params, Logs({0.1f, 0.5f, 0.25f, 0.15f})), ElementsAre(1, 2));
 }
 
+// The logits 4, 2, 0, 0 and a masked one: mean 1.5, deviation 1.66.
+TEST(Filters, TopNSigmaCountsDeviationsFromTheLargestLogit) {
+  const std::vector<float> logits = {0, 4, -std::numeric_limits<float>::infinity(), 2, 0};
+  SamplingParams params;
+  params.top_n_sigma = 1.0f;
+  EXPECT_THAT(Kept(params, logits), ElementsAre(1));
+  params.top_n_sigma = 1.3f;
+  EXPECT_THAT(Kept(params, logits), ElementsAre(1, 3));
+  params.temperature = 5.0f;  // changes nothing
+  EXPECT_THAT(Kept(params, logits), ElementsAre(1, 3));
+  params.top_n_sigma = 3.0f;
+  EXPECT_THAT(Kept(params, logits), ElementsAre(0, 1, 3, 4));
+}
+
 TEST(Filters, TypicalMayDropTheMostProbableToken) {
   SamplingParams params;
   params.typical_p = 0.2f;

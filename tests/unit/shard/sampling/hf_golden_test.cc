@@ -5,6 +5,8 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <fstream>
+#include <initializer_list>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -73,6 +75,74 @@ TEST(HfGolden, ProcessorsAndFiltersLeaveTheSameTokens) {
     ASSERT_EQ(ids, kept);
     EXPECT_THAT(Softmax(candidates), testing::Pointwise(testing::DoubleNear(1e-5), expected));
   }
+}
+
+// The numbers of tests/oracle/sampling_rows.py, from which both sides make rows and parameters.
+class Numbers {
+ public:
+  std::uint64_t Next() {
+    state_ += 0x9E3779B97F4A7C15u;
+    std::uint64_t z = state_;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+  template <class T>
+  T Pick(std::initializer_list<T> values) {
+    return values.begin()[Next() % values.size()];
+  }
+
+ private:
+  std::uint64_t state_ = 2411;
+};
+
+std::vector<float> DrawRow(Numbers& numbers) {
+  const auto scale = numbers.Pick({0.0f, 0.125f, 1.0f, 8.0f, 1e4f, 1e30f});
+  const auto span = numbers.Pick<std::uint64_t>({3, 9, 65});
+  const auto masked = numbers.Pick<std::uint64_t>({0, 0, 4, 2});
+  std::vector<float> row;
+  for (int i = 0; i < 32; ++i) {
+    const auto value = static_cast<float>(numbers.Next() % span) - static_cast<float>(span / 2);
+    const bool hidden = masked > 0 && numbers.Next() % masked == 0 && i > 0;
+    row.push_back(hidden ? -std::numeric_limits<float>::infinity() : value * scale);
+  }
+  return row;
+}
+
+SamplingParams DrawParameters(Numbers& numbers) {
+  SamplingParams params;
+  params.do_sample = true;
+  params.temperature = numbers.Pick({1.0f, 1.0f, 0.25f, 0.5f, 2.0f, 8.0f});
+  params.top_k = numbers.Pick<std::uint32_t>({0, 0, 1, 2, 5, 31, 32, 100});
+  params.top_p = numbers.Pick({1.0f, 1.0f, 0.125f, 0.5f, 0.875f, 0.984375f});
+  params.min_p = numbers.Pick({0.0f, 0.0f, 0.03125f, 0.25f, 0.875f});
+  params.typical_p = numbers.Pick({1.0f, 1.0f, 0.25f, 0.875f, 0.984375f});
+  params.top_n_sigma = numbers.Pick({0.0f, 0.0f, 0.5f, 1.0f, 2.5f});
+  return params;
+}
+
+// Equal up to equal scores.
+TEST(HfGolden, FiltersKeepTheSameOfManyRowsWithTiesAndExtremes) {
+  std::ifstream golden(testing_support::SourcePath("tests/data/goldens/sampling_rows.txt"));
+  Numbers numbers;
+  std::string line;
+  int decided = 0;
+  for (int number = 1; std::getline(golden, line); ++number) {
+    const std::vector<float> row = DrawRow(numbers);
+    const SamplingParams params = DrawParameters(numbers);
+    if (line == "-") continue;
+    ++decided;
+    std::vector<float> expected, kept;
+    const unsigned long ids = std::stoul(line, nullptr, 16);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (((ids >> i) & 1) != 0) expected.push_back(row[i]);
+    }
+    std::vector<Candidate> candidates;
+    FilterCandidates(params, row, candidates);
+    for (const Candidate& candidate : candidates) kept.push_back(row[candidate.token]);
+    EXPECT_THAT(kept, testing::UnorderedElementsAreArray(expected)) << "line " << number;
+  }
+  EXPECT_GE(decided, 10'000);
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ TEST(Sampler, SeededTokensAreStableAcrossVersions) {
   EXPECT_EQ(tokens, (std::vector<TokenId>{296, 469, 500, 369}));
 }
 
-// Chi-square over 20,000 positions; the limit is the 99.99 % quantile for 5 degrees of freedom.
+// Chi-square over 100,000 positions; the limit is the 99.99 % quantile for 5 degrees of freedom.
 TEST(Sampler, DrawsFromTheExactDistribution) {
   const std::vector<float> probabilities = {0.4f, 0.25f, 0.15f, 0.1f, 0.07f, 0.03f};
   std::vector<float> logits;
@@ -92,7 +92,7 @@ TEST(Sampler, DrawsFromTheExactDistribution) {
   SamplingParams params;
   params.do_sample = true;
   params.seed = 7;
-  const int draws = 20'000;
+  const int draws = 100'000;
   std::vector<int> counts(probabilities.size());
   for (int i = 0; i < draws; ++i) {
     const auto position = static_cast<std::uint32_t>(i);
@@ -165,10 +165,19 @@ TEST(Sampler, ARowWithoutAnAllowedTokenIsAnError) {
   }
 }
 
-TEST(LogSoftmax, MatchesTheDefinition) {
-  const std::vector<float> logits = {1, 2, 3};
-  const double mass = std::exp(1.0) + std::exp(2.0) + std::exp(3.0);
-  EXPECT_NEAR(LogSoftmaxAt(logits, 0), std::log(std::exp(1.0) / mass), 1e-6);
+TEST(Sampler, ReportsThePromptTokenItsRankAndTheMostProbable) {
+  Sampler sampler;
+  const std::vector<float> logits = {2, 3, 2, 1};
+  const double log_mass = std::log(2 * std::exp(2.0) + std::exp(3.0) + std::exp(1.0));
+  const auto plain = sampler.ReportPrompt(logits, 0, std::nullopt);
+  EXPECT_NEAR(plain.logprob, 2 - log_mass, 1e-6);
+  EXPECT_EQ(plain.alternatives, PromptAlternatives());
+  const auto report = sampler.ReportPrompt(logits, 2, 2);
+  EXPECT_EQ(report.alternatives.rank, 2u);  // tokens of the same logit share it
+  ASSERT_EQ(report.alternatives.top.size(), 2u);
+  EXPECT_EQ(report.alternatives.top[0].token, 1);
+  EXPECT_EQ(report.alternatives.top[1].token, 0);
+  EXPECT_EQ(report.alternatives.top[1].logprob, report.logprob);
 }
 
 }  // namespace

@@ -397,6 +397,8 @@ INSTANTIATE_TEST_SUITE_P(
         SamplingCase{"temperature", [](SamplingParams& p) { p.temperature = NAN; }},
         SamplingCase{"top_p", [](SamplingParams& p) { p.top_p = 0; }},
         SamplingCase{"top_p", [](SamplingParams& p) { p.top_p = 1.5f; }},
+        SamplingCase{"top_n_sigma", [](SamplingParams& p) { p.top_n_sigma = -1; }},
+        SamplingCase{"bad_words", [](SamplingParams& p) { p.bad_words.emplace_back(); }},
         SamplingCase{"typical_p", [](SamplingParams& p) { p.typical_p = 0; }},
         SamplingCase{"min_p", [](SamplingParams& p) { p.min_p = 1; }},
         SamplingCase{"repetition_penalty", [](SamplingParams& p) { p.repetition_penalty = 0; }},
