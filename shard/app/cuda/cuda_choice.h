@@ -16,7 +16,7 @@ struct CudaChoiceOptions {
   bool padded = false;       // padded KV layout
   bool contrastive = false;  // --contrastive-search
   bool batch_invariant = false;
-  void* stream = nullptr;    // of the device: cudaStream_t
+  void* stream = nullptr;  // of the device: cudaStream_t
   CudaParts parts;
 };
 

@@ -167,7 +167,8 @@ absl::StatusOr<CublasLinear::Choice> CublasLinear::Fastest(const Plan& plan, con
   Choice best;
   float shortest = std::numeric_limits<float>::infinity();
   if (skinny_ && IsSkinny(args, dtype)) {
-    PENSTOCK_ASSIGN_OR_RETURN(shortest, Milliseconds([&] { return SkinnyLinear({args}, stream_); }));
+    PENSTOCK_ASSIGN_OR_RETURN(shortest,
+                              Milliseconds([&] { return SkinnyLinear({args}, stream_); }));
     any = true;
   }
   for (int i = 0; i < count; ++i) {

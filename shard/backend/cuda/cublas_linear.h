@@ -1,9 +1,9 @@
 // GEMMs by cuBLASLt, with the algorithm measured for each size. In the CUDA build only.
 //
 // The library proposes algorithms, with a workspace that allows split-K. Tune times each on the
-// device, and SkinnyLinear for few rows, and keeps the fastest. Before each run the device's cache is overwritten, since in a step
-// the weights of the next layer are not in the cache. A size that was not tuned uses the library's
-// first proposal.
+// device, and SkinnyLinear for few rows, and keeps the fastest. Before each run the device's cache
+// is overwritten, since in a step the weights of the next layer are not in the cache. A size that
+// was not tuned uses the library's first proposal.
 //
 // Threading: the model thread.
 #pragma once
@@ -44,7 +44,7 @@ class CublasLinear {
     std::uint32_t alignment;  // of `in`, which may begin at any row; others have kMostAlignment
     friend auto operator<=>(const Shape&, const Shape&) = default;
   };
-  struct Plan;  // descriptors of one GEMM
+  struct Plan;                                         // descriptors of one GEMM
   using Choice = std::optional<cublasLtMatmulAlgo_t>;  // empty: SkinnyLinear
 
   static Shape ShapeOf(const LinearArgs& args, DType dtype);

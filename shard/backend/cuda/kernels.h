@@ -134,8 +134,15 @@ struct SkinnyArgs {
   bool gated = false;  // out = silu(gate) * up [rows, out_width / 2]; `weight` has gate, then up
 };
 inline constexpr std::uint32_t kMostSkinnyRows = 32;
-bool IsSkinny(const LinearArgs& args, DType dtype);
-bool IsSkinny(const SkinnyArgs& args, DType dtype);
+inline constexpr std::uint32_t kSkinnyStep = 32;  // in_width is a multiple of it
+inline bool IsSkinny(const LinearArgs& args, DType dtype) {
+  return dtype == DType::kBFloat16 && args.rows <= kMostSkinnyRows &&
+         args.in_width % kSkinnyStep == 0;
+}
+inline bool IsSkinny(const SkinnyArgs& args, DType dtype) {
+  return IsSkinny(args.linear, dtype) &&
+         (!args.gated || (!args.linear.accumulate && args.linear.out_width % 2 == 0));
+}
 absl::Status SkinnyLinear(const SkinnyArgs& args, Stream stream);
 
 // Whether a kernel may begin before the one ahead of it in the stream is complete, so that the time

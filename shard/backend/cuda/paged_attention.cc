@@ -37,8 +37,7 @@ class Planner {
     // Thread blocks begin in order. None of the long ones begins last.
     std::stable_sort(work_.tiles.begin(), work_.tiles.end(), longer);
     std::stable_sort(work_.chunks.begin(), work_.chunks.end(), longer);
-    const std::uint32_t partition =
-        IsFixed() ? kPartition : ShortestPartition(kv_heads);
+    const std::uint32_t partition = IsFixed() ? kPartition : ShortestPartition(kv_heads);
     for (std::uint32_t i = 0; i < work_.tiles.size(); ++i) AddItems(i, partition);
     return std::move(work_);
   }
@@ -68,8 +67,7 @@ class Planner {
   }
 
   // The shortest partition, in whole tiles of positions, whose items are not more than a graph has
-  // room for. Every item then does about an equal share of the work, whatever the lengths are
-  // (FlashInfer searches for its partition in the same way).
+  // room for. Every item then does about an equal share of the work, whatever the lengths are.
   std::uint32_t ShortestPartition(std::uint32_t kv_heads) const {
     std::uint32_t longest = kPositionTile;
     for (const AttentionTile& tile : work_.tiles) {

@@ -17,7 +17,7 @@
 #include "shard/weights/convert.h"
 #include "tests/gpu/bench/rates.h"
 
-// Of libcudart. The wheels have no cuda_profiler_api.h.
+// Of libcudart. The wheels lack the header that declares them.
 extern "C" cudaError_t cudaProfilerStart();
 extern "C" cudaError_t cudaProfilerStop();
 
@@ -46,8 +46,7 @@ absl::StatusOr<LoadedWeights> MadeWeights(const Model& model) {
     most = std::max(most, target.Elements());
   }
   LoadedWeights weights;
-  PENSTOCK_ASSIGN_OR_RETURN(weights.memory,
-                            MemoryRegion::Allocate(most * DTypeBytes(model.dtype)));
+  PENSTOCK_ASSIGN_OR_RETURN(weights.memory, MemoryRegion::Allocate(most * DTypeBytes(model.dtype)));
   std::mt19937 random(1);
   std::vector<float> values(std::size_t{1} << 16);
   for (float& value : values) value = static_cast<float>(random() % 2001) * 4e-5f - 0.04f;
@@ -86,8 +85,8 @@ class Bench {
         backend_->Prepare({kPrompt, kLongContext + kBlockSize, kLogitRows, 0}, nullptr));
     const double tuned = Since(begin);
     PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(kMostRows * BlocksPerRow()));
-    std::printf("{\"test\": \"start\", \"tuning_seconds\": %.2f, \"graphs_seconds\": %.2f}\n", tuned,
-                Since(begin) - tuned);
+    std::printf("{\"test\": \"start\", \"tuning_seconds\": %.2f, \"graphs_seconds\": %.2f}\n",
+                tuned, Since(begin) - tuned);
     return absl::OkStatus();
   }
 
@@ -212,7 +211,8 @@ double Bench::Elements(const std::vector<Op>& ops) const {
   for (const Op& op : ops) {
     const auto* linear = std::get_if<LinearOp>(&op);
     if (linear == nullptr) continue;
-    sum += static_cast<double>(model_.program.Width(linear->in)) * model_.program.Width(linear->out);
+    sum +=
+        static_cast<double>(model_.program.Width(linear->in)) * model_.program.Width(linear->out);
   }
   return sum;
 }

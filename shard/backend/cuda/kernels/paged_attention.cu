@@ -202,7 +202,8 @@ __global__ void PartitionKernel(AttentionArgs args) {
 
 constexpr int kPartsAtOnce = 4;  // whose loads are on their way together
 
-// sums += the outputs of parts [first, first + count), by their weights, which lane i has of part i.
+// sums += the outputs of parts [first, first + count), by their weights, which lane i has of part
+// i.
 __device__ void AddParts(const float* parts, std::uint64_t stride, int dim, int count, float weight,
                          float (&sums)[kMaxDim / kWarp]) {
   const int lane = static_cast<int>(threadIdx.x % kWarp);

@@ -48,11 +48,11 @@ void LaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::siz
   cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(args)...);
 }
 
-// Programmatic dependent launch (sm_90 and newer): blocks of the next kernel of the stream may
-// begin once all blocks of this one have called LetNextKernelBegin. It then waits in
+// Programmatic dependent launch (compute capability 9.0 and newer): blocks of the next kernel of
+// the stream may begin once all blocks of this one have called LetNextKernelBegin. It then waits in
 // WaitForEarlierKernels until the earlier kernels are complete and their writes can be read. Every
-// kernel waits, since a kernel that does not could end before an earlier one. A kernel that does not
-// let the next one begin does so by its end.
+// kernel waits, since a kernel that does not could end before an earlier one. A kernel that does
+// not let the next one begin does so by its end.
 __device__ inline void LetNextKernelBegin() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");

@@ -19,10 +19,10 @@ namespace {
 
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kOut = 16;    // rows of `weight` of a block: those of a fragment
-constexpr int kStep = 32;   // of in_width: four lanes with 8 elements each
-constexpr int kInRows = 8;  // of a product
-constexpr int kPiece = 8;   // elements of 16 bytes
+constexpr int kOut = 16;            // rows of `weight` of a block: those of a fragment
+constexpr int kStep = kSkinnyStep;  // four lanes with 8 elements each
+constexpr int kInRows = 8;          // of a product
+constexpr int kPiece = 8;           // elements of 16 bytes
 
 template <int kSteps>
 using Weights = Bytes16[kSteps][2];  // rows l/4 and l/4 + 8
@@ -60,10 +60,10 @@ __device__ Place<kTiles> PlaceOf(const SkinnyArgs& args) {
 #pragma unroll
   for (int tile = 0; tile < kTiles; ++tile) {
     const std::uint32_t row = tile * kInRows + lane / 4;
-    place.in[tile] = row < linear.rows ? static_cast<const Bf16*>(linear.in) +
-                                             std::uint64_t{row} * linear.in_width +
-                                             lane % 4 * kPiece
-                                       : nullptr;
+    place.in[tile] = row < linear.rows
+                         ? static_cast<const Bf16*>(linear.in) +
+                               std::uint64_t{row} * linear.in_width + lane % 4 * kPiece
+                         : nullptr;
   }
   return place;
 }
@@ -152,8 +152,8 @@ __device__ void Finish(const SkinnyArgs& args, const Parts<kTiles>& parts) {
     float sum = SumOf<kTiles>(linear, parts, at, row, column);
     if constexpr (kGated) {
       const float gate = Rounded<Bf16>(sum);
-      const float up = Rounded<Bf16>(
-          SumOf<kTiles>(linear, parts, at + kColumns, row, columns + column));
+      const float up =
+          Rounded<Bf16>(SumOf<kTiles>(linear, parts, at + kColumns, row, columns + column));
       sum = up * Rounded<Bf16>(gate / (1.0f + expf(-gate)));
     } else if (linear.accumulate) {
       sum += ToFloat(*out);
@@ -205,15 +205,6 @@ absl::Status LaunchFor(const SkinnyArgs& args, Stream stream) {
 }
 
 }  // namespace
-
-bool IsSkinny(const LinearArgs& args, DType dtype) {
-  return dtype == DType::kBFloat16 && args.rows <= kMostSkinnyRows && args.in_width % kStep == 0;
-}
-
-bool IsSkinny(const SkinnyArgs& args, DType dtype) {
-  if (!IsSkinny(args.linear, dtype)) return false;
-  return !args.gated || (!args.linear.accumulate && args.linear.out_width % 2 == 0);
-}
 
 absl::Status SkinnyLinear(const SkinnyArgs& args, Stream stream) {
   if (args.linear.rows == 0) return absl::OkStatus();

@@ -10,8 +10,7 @@ namespace {
 const NormOp kNorm{.in = Buffer::kHidden, .out = Buffer::kNormed, .weight = 0};
 const LinearOp kGateUp{.in = Buffer::kNormed, .out = Buffer::kMlpUp, .weight = 1, .gated = true};
 const GatedActivationOp kGate{.in = Buffer::kMlpUp, .out = Buffer::kMlp, .width = 64};
-const LinearOp kDown{
-    .in = Buffer::kMlp, .out = Buffer::kHidden, .weight = 2, .accumulate = true};
+const LinearOp kDown{.in = Buffer::kMlp, .out = Buffer::kHidden, .weight = 2, .accumulate = true};
 
 TEST(FusionTest, AProductAndItsGateBecomeOne) {
   const std::vector<Op> ops = {kNorm, kGateUp, kGate, kDown, kNorm};

@@ -329,9 +329,8 @@ void ExpectEvenItems(const std::vector<std::uint32_t>& lengths, const HeadShape&
     segments.push_back({row, 1, lengths[row] - 1, {}});
     total += lengths[row];
   }
-  const AttentionWork work =
-      PlanAttention(segments, std::vector<std::uint32_t>(lengths.size(), 0), shape, 0,
-                    AttentionKind::kTensorCores);
+  const AttentionWork work = PlanAttention(segments, std::vector<std::uint32_t>(lengths.size(), 0),
+                                           shape, 0, AttentionKind::kTensorCores);
   std::uint32_t longest = 0;
   for (const AttentionItem& item : work.items) longest = std::max(longest, item.end - item.begin);
   const double mean = static_cast<double>(total) * shape.kv_heads / kResidentBlocks;

@@ -58,8 +58,8 @@ TEST_F(SkinnyLinearTest, MultipliesAFewRows) {
         want[r * size.out_width + n] = sum;
       }
     }
-    const LinearArgs args{in.data(),  weight.data(), size.bias ? bias.data() : nullptr,
-                          out.data(), size.rows,     size.in_width,
+    const LinearArgs args{in.data(),      weight.data(),  size.bias ? bias.data() : nullptr,
+                          out.data(),     size.rows,      size.in_width,
                           size.out_width, size.accumulate};
     ASSERT_TRUE(IsSkinny(args, DType::kBFloat16));
     ASSERT_TRUE(Ran(SkinnyLinear({args}, nullptr)));
@@ -111,12 +111,12 @@ TEST_F(SkinnyLinearTest, AGateAfterItHasTheBitsOfItsOwnKernel) {
     Values want = Zeros(size.rows * size.width);
     Values got = Zeros(size.rows * size.width);
     SkinnyArgs args;
-    args.linear = {in.data(),  weight.data(), size.bias ? bias.data() : nullptr,
-                   both.data(), size.rows,     size.in_width,
+    args.linear = {in.data(),     weight.data(), size.bias ? bias.data() : nullptr,
+                   both.data(),   size.rows,     size.in_width,
                    2 * size.width};
     ASSERT_TRUE(Ran(SkinnyLinear(args, nullptr)));
-    ASSERT_TRUE(Ran(SiluMul({both.data(), want.data(), size.rows, size.width}, DType::kBFloat16,
-                            nullptr)));
+    ASSERT_TRUE(
+        Ran(SiluMul({both.data(), want.data(), size.rows, size.width}, DType::kBFloat16, nullptr)));
     args.gated = true;
     args.linear.out = got.data();
     ASSERT_TRUE(Ran(SkinnyLinear(args, nullptr)));
