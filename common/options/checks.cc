@@ -66,6 +66,16 @@ void CheckOrigins(const Values& values, std::vector<std::string>& errors) {
   }
 }
 
+// An option must not be set beside its former name.
+void CheckFormerName(const Values& values, std::string_view former, std::string_view name,
+                     std::vector<std::string>& errors) {
+  if (Find(values.program(), former) == nullptr) return;
+  if (!values.IsSet(former) || !values.IsSet(name)) return;
+  errors.push_back(absl::StrCat("--", std::string(former), " ", values.TextOf(former), ": is --",
+                                std::string(name), " by its former name; give --",
+                                std::string(name), " alone"));
+}
+
 }  // namespace
 
 std::vector<std::string> CheckTogether(const Values& values) {
@@ -73,6 +83,7 @@ std::vector<std::string> CheckTogether(const Values& values) {
   for (const Ordering& rule : kOrderings) CheckOrdering(values, rule, errors);
   CheckWholePrefill(values, errors);
   CheckOrigins(values, errors);
+  CheckFormerName(values, "cpu-products", "cpu-weights", errors);
   return errors;
 }
 

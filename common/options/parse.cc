@@ -433,11 +433,25 @@ void Parser::CheckRequired() {
   }
 }
 
+// "prefix-caching" for "no-prefix-caching"; empty if there is no such switch.
+std::string SwitchedOff(const ProgramOptions& program, std::string_view name) {
+  if (!name.starts_with("no-") && !name.starts_with("no_")) return "";
+  const OptionSpec* spec = Find(program, name.substr(3));
+  return spec != nullptr && spec->type == Type::kBool ? std::string(spec->name) : "";
+}
+
 void Parser::Unknown(std::string_view written, std::string_view name, std::string_view prefix) {
-  std::string near(Nearest(program_, name));
+  // --no-x is a switch of the command line alone, and has no value.
+  const std::string positive = SwitchedOff(program_, name);
+  std::string near(positive.empty() ? Nearest(program_, name) : positive);
   if (prefix.empty()) std::replace(near.begin(), near.end(), '-', '_');
   std::string line = std::string(written) + ": unknown option";
-  if (!near.empty()) line += "; did you mean " + std::string(prefix) + near + "?";
+  if (!positive.empty()) {
+    line += "; " + std::string(prefix) + near + (prefix.empty() ? ": false" : "=false") +
+            " turns it off";
+  } else if (!near.empty()) {
+    line += "; did you mean " + std::string(prefix) + near + "?";
+  }
   errors_.push_back(std::move(line));
 }
 

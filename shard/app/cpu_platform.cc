@@ -4,22 +4,18 @@
 #include "common/log.h"
 #include "shard/app/backend_choice.h"
 #include "shard/app/platform.h"
+#include "shard/backend/cpu/isa.h"
 
 namespace penstock::shard {
 namespace {
 
-// The weight format. Former names work for one release.
+// The weight format. The former option works for one release. Only one of them is set.
 std::string WeightFormatOf(const options::Values& values) {
-  std::string format = values.GetString("cpu-weights");
-  if (format == "coded") {
-    log::Warn("--cpu-weights coded is now called compressed");
-    format = "compressed";
-  }
   const std::string gemm = values.GetString("cpu-products");
-  if (gemm == "auto") return format;
+  if (gemm == "auto") return values.GetString("cpu-weights");
   const std::string named = gemm == "float" ? "plain" : gemm;
   log::Warn("--cpu-products " + gemm + " is now --cpu-weights " + named);
-  return format == "auto" ? named : format;
+  return named;
 }
 
 // The index among all ranks of all groups, in the order in which the launcher starts them.
@@ -37,6 +33,10 @@ absl::StatusOr<Platform> OpenPlatform(const options::Values& values,
   }
   if (values.GetString("backend") == "cuda") {
     return BadOption("backend", "cuda", "auto, cpu or reference on a CPU");
+  }
+  // Checked here, since a model takes minutes to load.
+  if (const auto isa = cpu::ChooseIsa(); absl::IsInvalidArgument(isa.status())) {
+    return isa.status();
   }
   Platform platform;
   BackendChoiceOptions choice;

@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   if (!platform.ok()) {
     log::Error(Message(platform.status()));
     notifier.Failed(Message(platform.status()));
-    return kExitDevice;
+    return absl::IsInvalidArgument(platform.status()) ? kExitUsage : kExitDevice;
   }
   shard::ModelRankOptions engine_options =
       shard::ReadShardOptions(line.values, *std::move(platform), kept_folder);

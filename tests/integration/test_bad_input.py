@@ -21,9 +21,9 @@ def edit_config(model, **changes):
     path.write_text(json.dumps(config))
 
 
-def refuse(*options, model, code=None):
+def refuse(*options, model, code=None, env=None):
     """The last line of a launcher that must not come up, and ends with this code if one is given."""
-    process = Process([BIN / "penstock-launcher", "--model-id", model, "--port", "0", *options])
+    process = Process([BIN / "penstock-launcher", "--model-id", model, "--port", "0", *options], env)
     ended = process.wait_exit(60)
     assert ended != 0 and code in (None, ended), process.output()
     return process.lines[-1]
@@ -103,6 +103,13 @@ def test_a_cache_too_small_for_a_block_exits_with_the_memory_code():
     assert "for a rank; must be at least one block" in line
     line = refuse("--num-replicas", "2", "--kv-cache-memory", "1KiB", model=DEMO_MODEL, code=2)
     assert "--kv-cache-memory 1KiB: divided among 2 ranks" in line
+
+
+@pytest.mark.parametrize("name, words", [
+    ("PENSTOCK_ISA", "`PENSTOCK_ISA` must be avx2, avx512 or avx512-bf16, at most this processor"),
+])
+def test_a_wrong_variable_is_named_and_is_a_wrong_option(name, words):
+    assert words in refuse(model=DEMO_MODEL, code=2, env={name: "/nope"})
 
 
 def test_busy_port():

@@ -107,7 +107,6 @@ def test_print_config_says_where_each_value_came_from(tmp_path):
     (["--cpu-weights", "compressed", "--backend", "reference"], "",
      "none: --cpu-weights compressed: must be auto with --backend reference: it is for backend cpu"),
     (["--cpu-products", "float", "--dtype", "bfloat16"], "avx2", "cpu/avx2"),  # the former name
-    (["--cpu-weights", "int3"], "avx2", "none: --cpu-weights int3: must be auto or plain"),
     (["--backend", "reference"], "", "reference"),
     (["--dtype", "float16"], "",
      "reference: the cpu backend computes in float32 and bfloat16, not in float16"),

@@ -12,9 +12,10 @@ constexpr OptionSpec kRows[] = {
                {.components = kAllComponents & ~kTool}),
     OptionSpec("json-output", Type::kBool, "false", "The same as --log-format json.",
                {.advanced = true}),
-    OptionSpec("otlp-endpoint", Type::kString, "",
-               "OTLP/gRPC collector that gets a trace of every request: http://HOST:PORT or "
-               "https://HOST:PORT."),
+    OptionSpec(
+        "otlp-endpoint", Type::kString, "",
+        "OTLP/gRPC collector that gets a trace of every request: HOST:PORT, http://HOST:PORT "
+        "or https://HOST:PORT."),
     OptionSpec("otlp-service-name", Type::kString, "",
                "Name of this service in its traces; unset: penstock, or with --api-profile tgi "
                "TGI's text-generation-inference.router.",

@@ -4,6 +4,11 @@ namespace penstock::options {
 
 namespace {
 
+// coded is the former name of compressed.
+std::optional<std::string> CanonicalWeights(std::string_view text) {
+  return std::string(text == "coded" ? "compressed" : text);
+}
+
 constexpr OptionSpec kRows[] = {
     OptionSpec("device", OneOf("auto|cpu|cuda"), "auto",
                "Where the shards compute; auto takes cuda if penstock-shard-cuda is built and each "
@@ -48,7 +53,7 @@ constexpr OptionSpec kRows[] = {
     OptionSpec("cpu-products", OneOf("auto|float|int16"), "auto",
                "Former name of --cpu-weights, for one release: float means plain.",
                {.advanced = true, .components = kLauncher | kShard}),
-    OptionSpec("cpu-weights", Type::kString, "auto",
+    OptionSpec("cpu-weights", OneOf("auto|plain|compressed|int16", CanonicalWeights), "auto",
                "How the cpu backend stores and multiplies bfloat16 weights: plain, compressed (12 "
                "bits, no loss), int16 (changes last digits), or auto, the fastest here.",
                {.advanced = true, .components = kLauncher | kShard}),

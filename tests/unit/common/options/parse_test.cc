@@ -166,6 +166,36 @@ TEST(ParseTest, AllErrorsAreReportedEachWithFieldValueAndLimit) {
                   "server.yaml:7: version: belongs on the command line, not into a file"));
 }
 
+TEST(ParseTest, AKeyThatTurnsASwitchOffIsToldTheSwitch) {
+  EXPECT_THAT(
+      ErrorsOf(ParseLauncher(Launch({"--no-prefix-caching=true"}), {},
+                             {{"no-prefix-caching", {"true"}, "server.yaml:1"}})),
+      ::testing::UnorderedElementsAre(
+          "server.yaml:1: no-prefix-caching: unknown option; prefix_caching: false turns it "
+          "off",
+          "--no-prefix-caching: unknown option; --prefix-caching=false turns it off"));
+}
+
+TEST(ParseTest, WeightFormatsAreChoicesOfTheTable) {
+  EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({"--cpu-weights", "int3"}))),
+              ElementsAre("--cpu-weights int3: must be auto, plain, compressed or int16"));
+  const auto values = ParseLauncher(Launch({"--cpu-weights", "coded"}));
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->GetString("cpu-weights"), "compressed") << "the former name";
+}
+
+TEST(ParseTest, AnOptionBesideItsFormerNameIsAnError) {
+  const std::string error =
+      "--cpu-products int16: is --cpu-weights by its former name; give --cpu-weights alone";
+  EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({"--cpu-products", "int16", "--cpu-weights=plain"}))),
+              ElementsAre(error));
+  EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({}), {},
+                                     {{"cpu_products", {"int16"}, "server.yaml:1"},
+                                      {"cpu_weights", {"plain"}, "server.yaml:2"}})),
+              ElementsAre(error));
+  EXPECT_TRUE(ParseLauncher(Launch({"--cpu-products", "int16"})).ok());
+}
+
 TEST(ParseTest, NothingIsCalledMissingAfterAnotherError) {
   EXPECT_THAT(ErrorsOf(ParseLauncher({})),
               ElementsAre("--model-id: is required; it must be a folder or, for the launcher, a "
