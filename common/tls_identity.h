@@ -9,6 +9,8 @@ struct TlsIdentity {
   std::string certificate;  // with its chain
   std::string key;
   std::string authority;  // signs the certificates of the other side
+
+  bool operator==(const TlsIdentity&) const = default;
 };
 
 }  // namespace penstock

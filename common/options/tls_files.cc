@@ -17,6 +17,8 @@
 #include <utility>
 
 #include "common/bad_option.h"
+#include "common/log.h"
+#include "common/private_file.h"
 #include "common/status.h"
 
 namespace penstock::options {
@@ -126,6 +128,9 @@ TlsFiles Read(const Values& values, const Names& names, bool needs_authority) {
     PENSTOCK_ASSIGN_OR_RETURN(identity->authority, ReadPem(values, names.authority, names));
   }
   PENSTOCK_RETURN_IF_ERROR(CheckPair(values, names, *identity));
+  const std::string& key = values.GetString(names.key);
+  const std::string readers = PrivateFileWarning("--" + std::string(names.key) + " " + key, key);
+  if (!readers.empty()) log::Warn(readers);
   if (!identity->authority.empty() && !HoldsCertificates(identity->authority)) {
     return BadOption(names.authority, values.GetString(names.authority), kWhole);
   }
@@ -150,6 +155,14 @@ std::string CertificateWarning(const std::string& pem) {
   int seconds = 0;
   if (ASN1_TIME_diff(&days, &seconds, nullptr, end) != 1 || days >= kSoonDays) return "";
   return "the certificate expires in " + std::to_string(days) + " days";
+}
+
+std::optional<std::int64_t> CertificateEnd(const std::string& pem) {
+  const auto certificate = DecodeCertificate(pem);
+  std::tm date = {};
+  if (certificate == nullptr) return std::nullopt;
+  if (ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &date) != 1) return std::nullopt;
+  return ::timegm(&date);
 }
 
 }  // namespace penstock::options

@@ -4,7 +4,9 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/options/values.h"
@@ -24,5 +26,8 @@ TlsFiles ReadHttpTls(const Values& values);
 // A warning if the first certificate of a PEM text is not valid now or expires within two weeks;
 // else empty.
 std::string CertificateWarning(const std::string& pem);
+
+// When the first certificate of a PEM text ends, in seconds since 1970.
+std::optional<std::int64_t> CertificateEnd(const std::string& pem);
 
 }  // namespace penstock::options

@@ -2,16 +2,15 @@
 
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
-#include <sys/stat.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <sstream>
 #include <utility>
 
 #include "common/log.h"
+#include "common/private_file.h"
 #include "common/status.h"
 #include "router/http/text.h"
 
@@ -28,15 +27,6 @@ bool IsName(std::string_view text) {
 }
 
 absl::Status Bad(const std::string& what) { return absl::InvalidArgumentError(what); }
-
-void WarnIfOthersMayRead(const std::string& path) {
-  struct stat info = {};
-  if (::stat(path.c_str(), &info) != 0 || (info.st_mode & 077) == 0) return;
-  char mode[8];
-  std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(info.st_mode & 07777));
-  log::Warn("--api-keys-file " + path + ": users other than its owner may read it (mode " + mode +
-            "; set it to 0600)");
-}
 
 }  // namespace
 
@@ -96,7 +86,8 @@ absl::StatusOr<ApiKeys> ApiKeys::Load(const std::string& single, const std::stri
   if (!file.good()) {
     return Bad("--api-keys-file " + path + ": cannot be read: " + std::strerror(errno));
   }
-  WarnIfOthersMayRead(path);
+  const std::string warning = PrivateFileWarning("--api-keys-file " + path, path);
+  if (!warning.empty()) log::Warn(warning);
   PENSTOCK_ASSIGN_OR_RETURN(ApiKeys keys, Parse(single, text.str(), "--api-keys-file " + path));
   if (keys.empty()) return Bad("--api-keys-file " + path + ": must hold at least one name:key");
   return keys;

@@ -39,11 +39,16 @@ class ApiKeys {
   // time tells neither how much of a key was right nor which one it is.
   std::optional<std::string_view> NameOf(std::string_view key) const;
 
+  // Whether both hold the same names and keys in the same order.
+  bool operator==(const ApiKeys&) const = default;
+
  private:
   using Hash = std::array<unsigned char, 32>;
   struct Key {
     std::string name;
     Hash hash;
+
+    bool operator==(const Key&) const = default;
   };
 
   static Hash HashOf(std::string_view key);

@@ -1,8 +1,5 @@
 #include "router/http/memory_bound.h"
 
-#include <unistd.h>
-
-#include <fstream>
 #include <iterator>
 
 namespace penstock::router {
@@ -68,14 +65,6 @@ std::string MemoryBound::Describe() const {
   return MiB(resident) + " now; at most " + MiB(total()) + " if every limit is reached at once (" +
          sum + "). Ordinary load does not reach them all. The largest part, " + largest->name +
          ", is set by " + largest->set_by;
-}
-
-std::uint64_t ResidentBytes() {
-  std::ifstream file("/proc/self/statm");
-  std::uint64_t size = 0;
-  std::uint64_t resident = 0;
-  file >> size >> resident;
-  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace penstock::router

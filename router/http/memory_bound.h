@@ -36,7 +36,4 @@ struct MemoryBound {
 
 MemoryBound BoundMemory(const HttpOptions& http, const MemoryTerms& terms);
 
-// Of this process, in bytes.
-std::uint64_t ResidentBytes();
-
 }  // namespace penstock::router

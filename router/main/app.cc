@@ -12,21 +12,20 @@
 #include "common/exit_codes.h"
 #include "common/log.h"
 #include "common/open_files.h"
-#include "common/options/tls_files.h"
 #include "common/status.h"
 #include "common/version.h"
 #include "router/answer/format.h"
 #include "router/api/http_service.h"
-#include "router/api/keys.h"
 #include "router/dispatch/generation_service.h"
 #include "router/dispatch/group_fleet.h"
 #include "router/http/memory_bound.h"
-#include "router/http/tls_context.h"
+#include "router/main/access_files.h"
 #include "router/main/chat_source.h"
 #include "router/main/process_events.h"
 #include "router/main/settings.h"
 #include "router/main/shard_addresses.h"
 #include "router/metrics/metrics.h"
+#include "router/metrics/process_metrics.h"
 #include "router/telemetry/otlp_exporter.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -41,19 +40,6 @@ struct Failure {
   int exit_code;
   absl::Status status;
 };
-
-// The TLS settings of the HTTP listener; null without --tls-cert. Errors name the option, the path
-// and the reason. Warns of a certificate that is not valid now or expires soon.
-absl::StatusOr<std::shared_ptr<const TlsContext>> MakeHttpTls(const options::Values& values) {
-  PENSTOCK_ASSIGN_OR_RETURN(const auto identity, options::ReadHttpTls(values));
-  if (identity == nullptr) return std::shared_ptr<const TlsContext>();
-  const std::string where = "--tls-cert " + values.GetString("tls-cert");
-  auto context = TlsContext::Make(*identity);
-  if (!context.ok()) return WithContext(context.status(), where);
-  const std::string warning = options::CertificateWarning(identity->certificate);
-  if (!warning.empty()) log::Warn(where + ": " + warning);
-  return context;
-}
 
 // The format that --tool-format names, or that the chat template writes.
 const answer::Format& FormatOf(const options::Values& values, const ChatSource& source) {
@@ -72,10 +58,7 @@ class App {
   int Run();
 
  private:
-  absl::Status ReadKeys();
-  absl::Status ReadTls();
   std::optional<Failure> LoadAccess();
-  void ReadAgain(bool has_keys);
   std::optional<Failure> LoadText();
   std::optional<Failure> FormGroups();
   std::optional<Failure> StartEngine();
@@ -95,13 +78,12 @@ class App {
   bool groups_return_ = false;
   std::size_t groups_ = 0;
   std::string first_shard_;  // address of the first group's rank 0
-  std::shared_ptr<KeyRing> keys_ = std::make_shared<KeyRing>();
-  std::shared_ptr<TlsKeeper> tls_;  // null: plain HTTP
   bool template_has_tools_ = false;
   bool template_has_developer_ = false;
   const answer::Format* answer_format_ = &answer::NoFormat();
   ProcessEvents events_;
   Metrics metrics_;
+  AccessFiles access_{values_, metrics_};
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::shared_ptr<const text::ChatTemplate> chat_;
   std::unique_ptr<GroupFleet> fleet_;  // outlives the engine, which returns lost links to it
@@ -113,45 +95,10 @@ class App {
   std::string lost_;  // under mutex_
 };
 
-absl::Status App::ReadKeys() {
-  PENSTOCK_ASSIGN_OR_RETURN(ApiKeys keys, ApiKeys::Load(values_.GetString("api-key"),
-                                                        values_.GetString("api-keys-file")));
-  keys_->Set(std::move(keys));
-  return absl::OkStatus();
-}
-
-absl::Status App::ReadTls() {
-  PENSTOCK_ASSIGN_OR_RETURN(auto context, MakeHttpTls(values_));
-  if (tls_ != nullptr) {
-    tls_->Set(std::move(context));
-  } else if (context != nullptr) {
-    tls_ = std::make_shared<TlsKeeper>(std::move(context));
-  }
-  return absl::OkStatus();
-}
-
 std::optional<Failure> App::LoadAccess() {
-  for (const absl::Status& read : {ReadKeys(), ReadTls()}) {
-    if (!read.ok()) return Failure{kExitUsage, read};
-  }
-  const bool has_keys = !values_.GetString("api-keys-file").empty();
-  if (has_keys || tls_ != nullptr) events_.OnHangup([this, has_keys] { ReadAgain(has_keys); });
+  if (const absl::Status read = access_.Load(); !read.ok()) return Failure{kExitUsage, read};
+  if (access_.any()) events_.OnHangup([this] { access_.ReadAgain(); });
   return std::nullopt;
-}
-
-// Handles SIGHUP. An invalid file changes nothing.
-void App::ReadAgain(bool has_keys) {
-  if (const absl::Status keys = has_keys ? ReadKeys() : absl::OkStatus(); !keys.ok()) {
-    log::Error("the API keys stay as they were: " + Message(keys));
-  } else if (has_keys) {
-    log::Info(std::to_string(keys_->Get()->size()) + " API keys read from " +
-              values_.GetString("api-keys-file"));
-  }
-  if (tls_ == nullptr) return;
-  if (const absl::Status tls = ReadTls(); !tls.ok()) {
-    return log::Error("the certificate stays as it was: " + Message(tls));
-  }
-  log::Info("new connections get the certificate of " + values_.GetString("tls-cert"));
 }
 
 std::optional<Failure> App::LoadText() {
@@ -238,10 +185,10 @@ std::optional<Failure> App::StartTraces() {
 
 std::optional<Failure> App::StartHttp() {
   HttpOptions options = HttpSettings(values_);
-  options.tls = tls_;
+  options.tls = access_.tls();
   ApiOptions api = ApiSettings(values_);
   api.spans = traces_;
-  api.keys = keys_;
+  api.keys = access_.keys();
   api.answer_format = answer_format_;
   const DialectOptions dialects = DialectSettings(values_);
   if (dialects.tgi_only) {
@@ -254,7 +201,7 @@ std::optional<Failure> App::StartHttp() {
   const bool is_ipv6 = options.host.find(':') != std::string::npos;
   const std::string host = is_ipv6 ? "[" + options.host + "]" : options.host;
   const std::string address = host + ":" + std::to_string(*port);
-  log::Info("listening on " + std::string(tls_ == nullptr ? "" : "https://") + address);
+  log::Info("listening on " + std::string(access_.tls() == nullptr ? "" : "https://") + address);
   notifier_.Ready(address);
   return std::nullopt;
 }

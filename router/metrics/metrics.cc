@@ -4,6 +4,7 @@
 
 #include <sstream>
 #include <utility>
+#include <vector>
 
 namespace penstock::router {
 
@@ -14,7 +15,9 @@ Metrics::Metrics(std::string_view version)
       scheduler_(registry_, tgi_),
       steps_(registry_, tgi_),
       groups_(registry_),
-      spans_(registry_) {
+      spans_(registry_),
+      access_(registry_),
+      process_(registry_) {
   Families(registry_)
       .Gauges("penstock_build_info", "Always 1; the version is the label.", "version")
       .Add({{"version", std::string(version)}})
@@ -28,8 +31,10 @@ void Metrics::AddTgiNames(std::uint32_t max_input_tokens, std::uint32_t max_tota
 }
 
 std::string Metrics::Render() const {
+  std::vector<prometheus::MetricFamily> page = registry_.Collect();
+  process_.AppendTo(page);
   std::ostringstream out;
-  prometheus::TextSerializer().Serialize(out, registry_.Collect());
+  prometheus::TextSerializer().Serialize(out, page);
   return std::move(out).str();
 }
 

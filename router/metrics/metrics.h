@@ -3,7 +3,7 @@
 //
 //   http       router/http       requests, tenants  router/api
 //   scheduler, steps, groups     router/dispatch
-//   spans      router/telemetry
+//   spans      router/telemetry  access             router/main
 //
 // Labels never hold client input: routes are the patterns of the route table, kinds are closed
 // sets, tenants are the operator's names of API keys.
@@ -17,8 +17,10 @@
 #include <string_view>
 #include <vector>
 
+#include "router/metrics/access_metrics.h"
 #include "router/metrics/group_metrics.h"
 #include "router/metrics/http_metrics.h"
+#include "router/metrics/process_metrics.h"
 #include "router/metrics/request_metrics.h"
 #include "router/metrics/scheduler_metrics.h"
 #include "router/metrics/span_metrics.h"
@@ -46,6 +48,7 @@ class Metrics {
   StepMetrics& steps() { return steps_; }
   GroupMetrics& groups() { return groups_; }
   SpanMetrics& spans() { return spans_; }
+  AccessMetrics& access() { return access_; }
 
   // Every metric, also those without a value yet.
   const std::vector<FamilyText>& families() const { return registry_.families(); }
@@ -62,6 +65,8 @@ class Metrics {
   StepMetrics steps_;
   GroupMetrics groups_;
   SpanMetrics spans_;
+  AccessMetrics access_;
+  ProcessMetrics process_;
 };
 
 }  // namespace penstock::router

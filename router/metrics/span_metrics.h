@@ -12,8 +12,11 @@ class SpanMetrics {
   explicit SpanMetrics(Registry& registry)
       : spans_(Families(registry).Counters("penstock_otlp_spans_total",
                                            "Spans for the collector of traces: sent, dropped "
-                                           "because the queue was full, or failed.",
-                                           "outcome")) {}
+                                           "because the queue was full, or failed: refused, or "
+                                           "not answered.",
+                                           "outcome")) {
+    for (const char* outcome : {"sent", "dropped", "failed"}) spans_.Add({{"outcome", outcome}});
+  }
 
   // `outcome`: "sent", "dropped" since the queue was full, or "failed".
   void Count(const char* outcome, std::uint64_t count) {

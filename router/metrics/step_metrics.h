@@ -68,23 +68,23 @@ class StepMetrics {
       make_.OneCounter("penstock_step_prefill_tokens_total", "Prefill tokens in all plans.");
   Histogram& step_prediction_ =
       make_.OneHistogram("penstock_step_predicted_ratio",
-                         "Predicted by actual time of an engine step, by the shard's own clock",
+                         "Predicted by actual time of an engine step, by the shard's own clock.",
                          {0.5, 0.67, 0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25, 1.5, 2.0});
   Gauge& split_parts_ = make_.OneGauge(
-      "penstock_decode_parts", "Sub-batches of the latest decode batch that was split by length");
+      "penstock_decode_parts", "Sub-batches of the latest decode batch that was split by length.");
   Gauge& split_cells_ =
-      make_.OneGauge("penstock_decode_cells", "Cells of that batch, padding included");
-  Gauge& split_sparsity_ =
-      make_.OneGauge("penstock_decode_sparsity", "Padding by cells of that batch (--max-sparsity)");
+      make_.OneGauge("penstock_decode_cells", "Cells of that batch, padding included.");
+  Gauge& split_sparsity_ = make_.OneGauge("penstock_decode_sparsity",
+                                          "Padding by cells of that batch (--max-sparsity).");
   Gauge& split_padding_per_token_ =
-      make_.OneGauge("penstock_decode_padding_per_token", "Padding by tokens of that batch");
+      make_.OneGauge("penstock_decode_padding_per_token", "Padding by tokens of that batch.");
   Counter& resplits_ = make_.OneCounter("penstock_decode_resplits_total",
                                         "Times that the decode batch was split again.");
   Gauge& cells_allocated_ =
       make_.OneGauge("penstock_kv_cells_allocated",
-                     "Cells of dense sub-batches after the latest step (--kv-layout padded)");
+                     "Cells of dense sub-batches after the latest step (--kv-layout padded).");
   Gauge& cells_filled_ = make_.OneGauge("penstock_kv_cells_filled",
-                                        "Of these, cells that hold a token; the rest is padding");
+                                        "Of these, cells that hold a token; the rest is padding.");
   Counter& cells_copied_ = make_.OneCounter("penstock_kv_cells_copied_total",
                                             "Cells written because rows joined, or parts changed.");
   Counter& speculation_steps_ =

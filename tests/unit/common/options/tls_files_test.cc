@@ -8,6 +8,7 @@
 #include <openssl/x509.h>
 
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -131,6 +132,15 @@ TEST_F(TlsFilesTest, TheListenerNeedsNoAuthority) {
   EXPECT_THAT(std::string(alone.message()), HasSubstr("--tls-client-ca needs both"));
   const auto gone = ReadHttp({"--tls-cert=/missing.pem", "--tls-key=" + one_ + ".key"}).status();
   EXPECT_THAT(std::string(gone.message()), HasSubstr("(No such file or directory)"));
+}
+
+TEST_F(TlsFilesTest, KnowsWhenACertificateEnds) {
+  MakePair(one_, 0, 3600);
+  std::ifstream file(one_ + ".pem");
+  const auto end = CertificateEnd({std::istreambuf_iterator<char>(file), {}});
+  ASSERT_TRUE(end.has_value());
+  EXPECT_NEAR(static_cast<double>(*end), static_cast<double>(std::time(nullptr) + 3600), 60);
+  EXPECT_EQ(CertificateEnd("no certificate"), std::nullopt);
 }
 
 TEST_F(TlsFilesTest, WarnsOfACertificateThatIsExpiredOrExpiresSoon) {

@@ -48,6 +48,7 @@ constexpr std::pair<std::string_view, std::string_view> kLabels[] = {
     {"error",
      "as `kind` of errors, also where the error came after a status of 200; `cancelled`: the "
      "client left; absent: there was none"},
+    {"file", "`api_keys`, `certificate`"},
     {"finish_reason", "`eos`, `length`, `stop_token`, `stop_string`, `cancelled`"},
     {"group", "number of the replica group, from 0"},
     {"kind",
@@ -58,7 +59,7 @@ constexpr std::pair<std::string_view, std::string_view> kLabels[] = {
     {"kv_group", "0: layers that keep every position; 1: layers with a window"},
     {"method", "`prefill`, `decode`"},
     {"order", "`fcfs`, `longest-prefix`, `priority`, `shortest-predicted` (`--order`)"},
-    {"outcome", "`sent`, `dropped`, `failed`"},
+    {"outcome", "of spans: `sent`, `dropped`, `failed`; of reloads: `done`, `failed`"},
     {"rank", "number of the shard in its group, from 0"},
     {"reason", "`chunking`"},
     {"route", "pattern of the route; `unmatched`: no route"},
@@ -74,6 +75,7 @@ std::string_view UnitOf(std::string_view name) {
       {"_ratio", "ratio"},
       {"sparsity", "ratio"},
       {"padding_per_token", "ratio"},
+      {"bytes", "bytes"},
       {"seconds", "seconds"},
       {"duration", "seconds"},
       {"tokens", "tokens"},
@@ -126,6 +128,14 @@ TEST(MetricsPage, IsUpToDate) {
   text << file.rdbuf();
   EXPECT_TRUE(text.str() == Page())
       << path << " is stale. Run: PENSTOCK_UPDATE_DOCS=1 build/tests/router_metrics_test";
+}
+
+TEST(MetricsPage, EveryMeaningIsASentence) {
+  Metrics metrics;
+  UseTgiNames(metrics);
+  for (const FamilyText& family : metrics.families()) {
+    EXPECT_THAT(family.help, testing::EndsWith(".")) << family.name;
+  }
 }
 
 // Gives every metric with labels a value.

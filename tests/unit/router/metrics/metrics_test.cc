@@ -24,6 +24,31 @@ TEST(Metrics, EveryCounterWithoutLabelsIsThereFromTheStart) {
   EXPECT_THAT(text, HasSubstr("\npenstock_generated_tokens_total 0\n"));
 }
 
+// An alert on a rate needs the 0 before the first span is lost.
+TEST(Metrics, EveryOutcomeOfSpansAndReloadsIsThereFromTheStart) {
+  const std::string text = Metrics("1.2.3").Render();
+  for (const std::string outcome : {"sent", "dropped", "failed"}) {
+    EXPECT_THAT(text, HasSubstr("penstock_otlp_spans_total{outcome=\"" + outcome + "\"} 0\n"));
+  }
+  for (const std::string file : {"api_keys", "certificate"}) {
+    EXPECT_THAT(text,
+                HasSubstr("penstock_reloads_total{file=\"" + file + "\",outcome=\"failed\"} 0\n"));
+  }
+}
+
+TEST(Metrics, FilesOfAccessAreCountedAndTheCertificatesEndIsShown) {
+  Metrics metrics;
+  EXPECT_THAT(metrics.Render(), Not(HasSubstr("\npenstock_tls_certificate_expiry")));
+  metrics.access().CertificateEnds(1'900'000'000);
+  metrics.access().Reloaded(AccessMetrics::File::kCertificate, true);
+  metrics.access().Reloaded(AccessMetrics::File::kApiKeys, false);
+  const std::string text = metrics.Render();
+  EXPECT_THAT(text, HasSubstr("\npenstock_tls_certificate_expiry_timestamp_seconds 1900000000\n"));
+  EXPECT_THAT(text, HasSubstr("{file=\"certificate\",outcome=\"done\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("{file=\"api_keys\",outcome=\"failed\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("{file=\"api_keys\",outcome=\"done\"} 0\n"));
+}
+
 TEST(Metrics, RequestOutcomesAreCountedByTheirLabels) {
   Metrics metrics;
   metrics.requests().Arrived("/generate");
