@@ -62,7 +62,7 @@ class App {
   std::optional<Failure> LoadText();
   std::optional<Failure> FormGroups();
   std::optional<Failure> StartEngine();
-  std::optional<Failure> CheckTraces();
+  std::optional<Failure> CheckOutputs();
   std::optional<Failure> StartTraces();
   std::optional<Failure> StartHttp();
   void SayMemoryBound(const HttpOptions& http) const;
@@ -151,6 +151,8 @@ std::optional<Failure> App::StartEngine() {
   const GroupFormed formed = fleet_->Agreed();
   auto facts = FactsOf(values_, formed);
   if (!facts.ok()) return Failure{kExitUsage, facts.status()};
+  const std::string shorter = ShortContextWarning(values_, formed);
+  if (!shorter.empty()) log::Warn(shorter);
   GenerationServiceOptions options;
   options.core = CoreSettings(values_, formed);
   options.text_threads = static_cast<std::uint32_t>(values_.GetInt("validation-workers"));
@@ -241,7 +243,8 @@ bool App::IsLost() {
 }
 
 // Checked before shards load for minutes.
-std::optional<Failure> App::CheckTraces() {
+std::optional<Failure> App::CheckOutputs() {
+  if (const auto files = CheckLogFiles(values_); !files.ok()) return Failure{kExitUsage, files};
   const auto options = OtlpSettings(values_, ModelFacts());
   if (!options.ok()) return Failure{kExitUsage, options.status()};
   return std::nullopt;
@@ -249,7 +252,7 @@ std::optional<Failure> App::CheckTraces() {
 
 // Checks everything that needs no shards.
 int App::Check() {
-  std::optional<Failure> failure = CheckTraces();
+  std::optional<Failure> failure = CheckOutputs();
   if (!failure) failure = LoadAccess();
   if (const auto fleet = FleetSettings(values_, notifier_.active()); !failure && !fleet.ok()) {
     failure = Failure{kExitUsage, fleet.status()};
@@ -304,7 +307,7 @@ int App::Run() {
   const std::string files = OpenFilesWarning(HttpSettings(values_), RaiseOpenFiles());
   if (!files.empty()) log::Warn(files);
   using Step = std::optional<Failure> (App::*)();
-  for (const Step step : {&App::CheckTraces, &App::LoadAccess, &App::LoadText, &App::FormGroups,
+  for (const Step step : {&App::CheckOutputs, &App::LoadAccess, &App::LoadText, &App::FormGroups,
                           &App::StartEngine, &App::StartTraces, &App::StartHttp}) {
     if (const auto failure = (this->*step)()) return Report(*failure);
   }

@@ -1,9 +1,15 @@
 #include "router/main/settings.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
+#include <cstring>
+#include <filesystem>
 #include <initializer_list>
 #include <limits>
+#include <system_error>
 
 #include "common/bad_option.h"
 #include "common/options/tls_files.h"
@@ -104,6 +110,18 @@ std::uint32_t LongestSequence(const GroupFormed& formed) {
       std::min<std::uint64_t>(pool, formed.capacity.max_sequence_length));
 }
 
+// The errno of opening the file for writing; 0: it can be written.
+int WriteError(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return EISDIR;
+  if (std::filesystem::exists(path, ignored)) return ::access(path.c_str(), W_OK) == 0 ? 0 : errno;
+  const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
+  const bool is_file =
+      std::filesystem::exists(parent, ignored) && !std::filesystem::is_directory(parent, ignored);
+  if (is_file) return ENOTDIR;
+  return ::access(parent.c_str(), W_OK | X_OK) == 0 ? 0 : errno;
+}
+
 }  // namespace
 
 std::vector<std::string> NoEffectWarnings(const options::Values& values) {
@@ -121,6 +139,26 @@ std::vector<std::string> NoEffectWarnings(const options::Values& values) {
                        values.GetString("model-id"));
   }
   return warnings;
+}
+
+absl::Status CheckLogFiles(const options::Values& values) {
+  for (const std::string name : {"step-log", "record"}) {
+    const std::string& path = values.GetString(name);
+    if (path.empty()) continue;
+    const int error = WriteError(path);
+    if (error == 0) continue;
+    return BadOption(name, path, std::string("a writable file: ") + std::strerror(error));
+  }
+  return absl::OkStatus();
+}
+
+std::string ShortContextWarning(const options::Values& values, const GroupFormed& formed) {
+  const std::uint32_t longest = LongestSequence(formed);
+  const std::uint32_t context = formed.capacity.max_sequence_length;
+  if (longest >= context || CountOrZero(values, "max-total-tokens") > 0) return "";
+  return "the KV cache holds " + std::to_string(longest) + " tokens, so max_total_tokens is " +
+         std::to_string(longest) + " instead of " + std::to_string(context) +
+         ": a larger --kv-cache-memory allows longer requests";
 }
 
 HttpOptions HttpSettings(const options::Values& values) {

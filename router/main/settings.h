@@ -23,6 +23,13 @@ namespace penstock::router {
 // its options to the router, so only the router warns.
 std::vector<std::string> NoEffectWarnings(const options::Values& values);
 
+// Whether --step-log and --record can be written. Nothing is created.
+absl::Status CheckLogFiles(const options::Values& values);
+
+// What to say if the KV cache is smaller than the model's context, so that requests are shorter;
+// else empty.
+std::string ShortContextWarning(const options::Values& values, const GroupFormed& formed);
+
 HttpOptions HttpSettings(const options::Values& values);
 
 // A warning if the limit of open files is too low for all connections; else empty.

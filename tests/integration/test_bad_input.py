@@ -112,6 +112,14 @@ def test_a_wrong_variable_is_named_and_is_a_wrong_option(name, words):
     assert words in refuse(model=DEMO_MODEL, code=2, env={name: "/nope"})
 
 
+@pytest.mark.parametrize("option", ["--step-log", "--record"])
+def test_files_that_cannot_be_written_are_refused_before_shards_load(option):
+    process = Process([BIN / "penstock-launcher", "--model-id", DEMO_MODEL, "--port", "0", option, "/nope/file"])
+    assert process.wait_exit() == 2
+    assert process.lines[-1].endswith(f"{option} /nope/file: must be a writable file: No such file or directory")
+    assert "shard-0" not in process.output()
+
+
 def test_busy_port():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
