@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "router/api/docs/shapes.h"
+#include "router/api/errors.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::native {
@@ -42,6 +43,8 @@ void Ready(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange)
   HttpResponse response{200, "application/json", {}, std::move(body)};
   if (report.state != router::Health::kReady) {
     response.status = 503;
+    const std::string why(report.detail.empty() ? StateName(report.state) : report.detail);
+    response.failure = RequestFailure{NameOf(ApiErrorKind::kUnavailable), why};
     response.headers.push_back({"retry-after", "2"});
   }
   exchange->Respond(std::move(response));

@@ -55,12 +55,14 @@ void Health(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange
       exchange->Respond({200, "", {}, ""});
       return;
     }
-    const bool draining = report.state == router::Health::kDraining;
-    exchange->Respond({503,
-                       "application/json",
-                       {{"retry-after", "2"}},
-                       json::ObjectText("error", draining ? "draining" : "unhealthy", "error_type",
-                                        "healthcheck")});
+    const std::string error = report.state == router::Health::kDraining ? "draining" : "unhealthy";
+    HttpResponse response{503,
+                          "application/json",
+                          {{"retry-after", "2"}},
+                          json::ObjectText("error", error, "error_type", "healthcheck")};
+    response.failure = RequestFailure{NameOf(ApiErrorKind::kUnavailable),
+                                      report.detail.empty() ? error : report.detail};
+    exchange->Respond(std::move(response));
   });
 }
 

@@ -7,6 +7,7 @@
 namespace penstock::router {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::RawClient;
@@ -85,6 +86,20 @@ TEST_F(RequestEndTest, AnAnswerThatTakesTooLongTellsIt) {
   EXPECT_THAT(log, HasSubstr(", error deadline: the answer took too long\n"));
   EXPECT_THAT(log, Not(HasSubstr("0 tokens")));
   EXPECT_TRUE(Counted(504, "deadline", "/generate"));
+}
+
+TEST_F(RequestEndTest, AProbeThatFailsTellsWhy) {
+  engine_.SetHealth({Health::kFailed, "rank 1 was lost"});
+  EXPECT_EQ(Get("/health").status, 503);
+  EXPECT_EQ(Get("/ready").status, 503);
+  engine_.SetHealth({Health::kDraining, ""});
+  EXPECT_EQ(Get("/ping").status, 503);
+  const std::string log = Log();
+  EXPECT_THAT(log, ContainsRegex("GET /health 503,[^\n]*, error unavailable: rank 1 was lost\n"));
+  EXPECT_THAT(log, ContainsRegex("GET /ready 503,[^\n]*, error unavailable: rank 1 was lost\n"));
+  EXPECT_THAT(log, ContainsRegex("GET /ping 503,[^\n]*, error unavailable: draining\n"));
+  EXPECT_TRUE(Counted(503, "unavailable", "/health"));
+  EXPECT_TRUE(Counted(503, "unavailable", "/ready"));
 }
 
 TEST_F(RequestEndTest, ARequestThatTheEngineForgotIsAnInternalError) {
