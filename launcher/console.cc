@@ -160,7 +160,10 @@ void Console::OnReady(std::string_view address) {
 
 void Console::OnStopping(std::string_view reason) { log::Info("stopping: " + std::string(reason)); }
 
-void Console::OnGroup(std::string_view news) { log::Warn(news); }
+void Console::OnGroup(GroupNews kind, std::string_view news) {
+  if (kind == GroupNews::kTrouble) return log::Warn(news);
+  log::Info(news);
+}
 
 void Console::Report(const Outcome& outcome) const {
   if (outcome.error.empty()) return log::Info("stopped");

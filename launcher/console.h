@@ -37,7 +37,7 @@ class Console : public SupervisorObserver {
   void OnProgress(const ChildSpec& child, const ProgressNotice& progress) override;
   void OnReady(std::string_view address) override;
   void OnStopping(std::string_view reason) override;
-  void OnGroup(std::string_view news) override;
+  void OnGroup(GroupNews kind, std::string_view news) override;
 
   // Prints the last lines of the child that failed, then the error as the last line.
   void Report(const Outcome& outcome) const;

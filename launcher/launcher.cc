@@ -33,6 +33,8 @@ constexpr std::chrono::seconds kDrainMargin(5);
 constexpr std::chrono::seconds kShardStop(10);
 // After a failure, time for the router to answer its clients.
 constexpr std::chrono::seconds kFailureStop(5);
+// More than a process needs between closing its sockets and its end.
+constexpr std::chrono::milliseconds kReport(500);
 // Shorter than the time between two deliberate Ctrl-C.
 constexpr std::chrono::milliseconds kSameSignal(250);
 
@@ -56,6 +58,7 @@ Timeouts MakeTimeouts(const options::Values& values) {
   timeouts.drain = values.GetDuration("graceful-termination-timeout") + kDrainMargin;
   timeouts.stop = kShardStop;
   timeouts.rank = values.GetDuration("rank-timeout");
+  timeouts.report = kReport;
   timeouts.failure = kFailureStop;
   timeouts.same_signal = kSameSignal;
   return timeouts;

@@ -7,11 +7,11 @@
 namespace penstock::launcher {
 
 void ReplicaGroup::Fail(const std::string& why) {
-  if (state_ != State::kUp && state_ != State::kLoading) return;
+  if (!may_fail()) return;
   state_ = State::kEnding;
   due_.reset();
-  why_ = why;
-  on_news_(name_ + " is down: " + why);
+  why_ = why.starts_with(name_ + ": ") ? why.substr(name_.size() + 2) : why;
+  on_news_(GroupNews::kTrouble, name_ + " is down: " + why_);
   for (const SupervisedChild& shard : shards_) {
     if (shard.alive()) shard.Kill();
   }
@@ -24,10 +24,12 @@ void ReplicaGroup::Advance(bool may_restart) {
   state_ = State::kGivenUp;
   if (!may_restart) return;
   const std::optional<std::chrono::nanoseconds> pause = policy_.OnFailure(Clock::now());
-  if (!pause.has_value()) return on_news_(name_ + " failed too often and stays down");
+  if (!pause.has_value()) {
+    return on_news_(GroupNews::kTrouble, name_ + " failed too often and stays down");
+  }
   state_ = State::kWaiting;
   due_ = Clock::now() + *pause;
-  on_news_(name_ + " starts again in " + Seconds(*pause));
+  on_news_(GroupNews::kTrouble, name_ + " starts again in " + Seconds(*pause));
 }
 
 void ReplicaGroup::OnTime(Clock::time_point now) {
@@ -51,12 +53,13 @@ void ReplicaGroup::OnRankReady() {
   if (!all_ready) return ResetLoadingDeadline();
   state_ = State::kUp;
   due_.reset();
-  on_news_(name_ + " is loaded again");
+  on_news_(GroupNews::kProgress, name_ + " is loaded again and joins the router");
 }
 
 void ReplicaGroup::Start() {
   state_ = State::kLoading;
   ResetLoadingDeadline();
+  on_news_(GroupNews::kProgress, name_ + " is being loaded again");
   for (SupervisedChild& shard : shards_) {
     const absl::Status started = shard.Start();
     if (!started.ok()) return Fail(std::string(started.message()));

@@ -22,11 +22,13 @@
 
 namespace penstock::launcher {
 
+enum class GroupNews { kTrouble, kProgress };
+
 class ReplicaGroup {
  public:
   using Clock = std::chrono::steady_clock;
-  // Receives one line when the group fails, is scheduled to start, or is loaded again.
-  using OnNews = std::function<void(std::string_view news)>;
+  // Receives one line when the group fails, is scheduled to start, loads, or is loaded again.
+  using OnNews = std::function<void(GroupNews kind, std::string_view news)>;
 
   // `shards` are the ranks of the group and must outlive it. `startup` is the longest time without
   // progress while they load; 0 = no limit.
@@ -39,6 +41,7 @@ class ReplicaGroup {
         on_news_(std::move(on_news)) {}
 
   // Kills the ranks at once: they cannot continue without each other. Ignored while it is down.
+  // `why` may begin with the group's name.
   void Fail(const std::string& why);
   // Once all ranks of a failed group have ended: schedules the next start. When `may_restart` is
   // false or the group failed too often, it is given up.
@@ -50,6 +53,7 @@ class ReplicaGroup {
   // Nothing is started from here on: the server stops.
   void CancelRestart() { due_.reset(); }
 
+  bool may_fail() const { return state_ == State::kUp || state_ == State::kLoading; }
   bool given_up() const { return state_ == State::kGivenUp; }
   const std::string& why() const { return why_; }  // of the last failure
   const std::optional<Clock::time_point>& due() const { return due_; }

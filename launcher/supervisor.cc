@@ -40,9 +40,9 @@ Supervisor::Supervisor(std::vector<ChildSpec> shards, ChildSpec router, Timeouts
     const auto last = std::find_if(first, shards_.end(), [group](const SupervisedChild& shard) {
       return shard.spec().group != group;
     });
-    groups_.emplace_back(groups_.size(), std::span(first, last), timeouts_.restart,
-                         timeouts_.startup,
-                         [this](std::string_view news) { observer_.OnGroup(news); });
+    groups_.emplace_back(
+        groups_.size(), std::span(first, last), timeouts_.restart, timeouts_.startup,
+        [this](GroupNews kind, std::string_view news) { observer_.OnGroup(kind, news); });
     first = last;
   }
 }
@@ -133,7 +133,10 @@ void Supervisor::OnNotice(SupervisedChild& child, const Notice& notice) {
   if (const auto* ready = std::get_if<ReadyNotice>(&notice)) OnChildReady(child, *ready);
   if (const auto* progress = std::get_if<ProgressNotice>(&notice)) OnProgress(child, *progress);
   const auto* lost = std::get_if<GroupLostNotice>(&notice);
-  if (lost != nullptr && lost->group < groups_.size()) reported_lost_.push_back(*lost);
+  // A report on a group that is down is late: the rank that ended is known.
+  if (lost != nullptr && lost->group < groups_.size() && groups_[lost->group].may_fail()) {
+    reports_.push_back({*lost, Clock::now() + timeouts_.report});
+  }
 }
 
 void Supervisor::OnProgress(SupervisedChild& child, const ProgressNotice& progress) {
@@ -213,7 +216,12 @@ void Supervisor::OnEnded(const SupervisedChild& child) {
     if (!child.memory_plan().empty()) why += " (" + child.memory_plan() + ")";
   }
   if (child.is_shard()) return LoseRank(child, exit_code, why);
-  Fail(exit_code, why, &child);
+  // The router ends when its only group is lost, and may be collected before the rank.
+  if (exit_code == kExitShardLost) {
+    router_lost_shard_ = Clock::now() + timeouts_.report;
+  } else {
+    Fail(exit_code, why, &child);
+  }
 }
 
 // The kernel counts a kill before it sends the signal.
@@ -227,14 +235,23 @@ bool Supervisor::IsKilledForMemory(const ExitStatus& exit) {
 // names a group comes to HandleReports.
 void Supervisor::LoseRank(const SupervisedChild& shard, int exit_code, const std::string& why) {
   if (!GroupsRestart()) return Fail(exit_code, why, &shard);
-  groups_[static_cast<std::size_t>(shard.spec().group)].Fail(why);
+  const auto group = static_cast<std::size_t>(shard.spec().group);
+  std::erase_if(reports_, [&](const Report& report) { return report.lost.group == group; });
+  groups_[group].Fail(why);
 }
 
-// Runs after CollectEnded, so that a rank whose process ended is reported by its name.
+// Runs after CollectEnded, so that a rank whose process ended is reported by its name. The router
+// sees a closed socket before the process can be collected, so its reports wait for a moment.
 void Supervisor::HandleReports() {
-  for (const GroupLostNotice& lost : std::exchange(reported_lost_, {})) {
-    if (GroupsRestart()) groups_[lost.group].Fail(lost.reason);
+  const auto now = Clock::now();
+  const auto later = std::ranges::find_if(reports_, [&](const auto& it) { return it.due > now; });
+  for (auto report = reports_.begin(); report != later; ++report) {
+    if (GroupsRestart()) groups_[report->lost.group].Fail(report->lost.reason);
   }
+  reports_.erase(reports_.begin(), later);
+  if (!router_lost_shard_.has_value() || *router_lost_shard_ > now) return;
+  router_lost_shard_.reset();
+  if (phase_ != Phase::kStoppingShards) Fail(kExitShardLost, router_.DescribeEnd(), &router_);
 }
 
 void Supervisor::AdvanceGroups() {
@@ -334,6 +351,8 @@ std::optional<Supervisor::Clock::time_point> Supervisor::NextDeadline() const {
   };
   for (const ReplicaGroup& group : groups_) consider(group.due());
   for (const SupervisedChild& shard : shards_) consider(shard.stopped_until());
+  if (!reports_.empty()) consider(reports_.front().due);
+  consider(router_lost_shard_);
   return next;
 }
 

@@ -30,6 +30,9 @@ struct Timeouts {
   std::chrono::nanoseconds stop{0};     // a shard's, from its SIGTERM until SIGKILL
   // A shard that is stopped (SIGSTOP) for this long counts as lost and is killed; 0 = never.
   std::chrono::nanoseconds rank{0};
+  // A group that the router lost is ended after this time. A rank whose process ends first is named
+  // as the cause, with how it ended.
+  std::chrono::nanoseconds report{0};
   // Replaces drain and stop once a child has failed: there is little left to finish.
   std::chrono::nanoseconds failure{0};
   // A second signal within this time counts as the first: `timeout` and some shells signal both
@@ -48,7 +51,7 @@ class SupervisorObserver {
   virtual void OnReady(std::string_view address) = 0;
   virtual void OnStopping(std::string_view reason) = 0;
   // A replica group went down or came back; the server continues.
-  virtual void OnGroup(std::string_view news) = 0;
+  virtual void OnGroup(GroupNews kind, std::string_view news) = 0;
 };
 
 struct Outcome {
@@ -111,7 +114,12 @@ class Supervisor {
   std::vector<SupervisedChild> shards_;  // by group and rank; never resized
   SupervisedChild router_;
   std::vector<ReplicaGroup> groups_;
-  std::vector<GroupLostNotice> reported_lost_;  // by the router
+  struct Report {
+    GroupLostNotice lost;
+    Clock::time_point due;
+  };
+  std::vector<Report> reports_;  // of the router, in the order of their times
+  std::optional<Clock::time_point> router_lost_shard_;  // when its end is reported
   Phase phase_ = Phase::kStarting;
   std::optional<Clock::time_point> deadline_;
   Clock::time_point first_signal_;

@@ -92,7 +92,7 @@ def test_a_killed_rank_ends_only_its_group_and_the_group_restarts(replicas):
     again = run_readers_over(server, lambda: None, 30)  # both groups work
     assert not any(reader.failed() for reader in again)
     server.stop()
-    assert re.search(r"group 1 is down: .*shard[- ](1\.)?1 .*(killed by signal 9|was lost)",
+    assert re.search(r"group 1 is down: .*shard[- ](1\.)?1 .*\(rank 1, pid \d+\) was killed by signal 9",
                      "\n".join(server.lines)), server.output()
 
 

@@ -77,6 +77,16 @@ TEST(ConsoleTest, AnErrorBeginsWithTheNameOfTheProgram) {
   }
 }
 
+TEST(ConsoleTest, OnlyTheLossOfAGroupIsAWarning) {
+  Console console(ValuesFor("m"));
+  ::testing::internal::CaptureStderr();
+  console.OnGroup(GroupNews::kTrouble, "group 0 is down");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("[warning] group 0 is down"));
+  ::testing::internal::CaptureStderr();
+  console.OnGroup(GroupNews::kProgress, "group 0 is being loaded again");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("[info] group 0 is being"));
+}
+
 TEST(IsLogRecordTest, TellsOurRecordsFromOtherOutput) {
   EXPECT_TRUE(IsLogRecord("2026-11-21T13:46:23.373Z info  router: listening", false));
   EXPECT_FALSE(IsLogRecord("terminate called after throwing", false));

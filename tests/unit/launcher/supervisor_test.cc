@@ -1,19 +1,9 @@
 #include "launcher/supervisor.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/signalfd.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <functional>
-#include <map>
-#include <optional>
 
 #include "common/exit_codes.h"
-#include "tests/unit/support/temp_folder.h"
+#include "tests/unit/launcher/supervisor_fixture.h"
 
 namespace penstock::launcher {
 namespace {
@@ -26,95 +16,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
-
-// A child that is ready and then waits for SIGTERM, which it reports and obeys.
-constexpr const char* kGood =
-    "trap 'echo got TERM; exit 0' TERM; echo READY 127.0.0.1:1 >&$PENSTOCK_NOTIFY_FD; "
-    "while :; do sleep 1000 & wait; done";
-constexpr const char* kDeaf =
-    "trap '' TERM; echo READY 127.0.0.1:1 >&$PENSTOCK_NOTIFY_FD; "
-    "while :; do sleep 1000 & wait; done";
-
-class SupervisorTest : public ::testing::Test, public SupervisorObserver {
- protected:
-  SupervisorTest() {
-    EXPECT_EQ(::pipe(signals_), 0);
-    timeouts_ = {
-        .startup = seconds(60), .drain = seconds(60), .stop = seconds(60), .failure = seconds(60)};
-  }
-  ~SupervisorTest() override {
-    ::close(signals_[0]);
-    ::close(signals_[1]);
-  }
-
-  static ChildSpec Shell(const std::string& name, const std::string& script) {
-    return {.name = name,
-            .rank = {},
-            .program = "/bin/sh",
-            .arguments = {"-c", script},
-            .environment = {}};
-  }
-
-  Outcome Run(const std::vector<std::string>& shard_scripts, const std::string& router_script,
-              int ranks_per_group = 1000) {
-    std::vector<ChildSpec> shards;
-    for (const std::string& script : shard_scripts) {
-      const int index = static_cast<int>(shards.size());
-      shards.push_back(Shell("shard-" + std::to_string(index), script));
-      shards.back().rank = index % ranks_per_group;
-      shards.back().group = index / ranks_per_group;
-    }
-    Supervisor supervisor(std::move(shards), Shell("router", router_script), timeouts_, signals_[0],
-                          *this, root_.path());
-    return supervisor.Run();
-  }
-
-  void Send(int signal) {
-    signalfd_siginfo info = {};
-    info.ssi_signo = static_cast<std::uint32_t>(signal);
-    ASSERT_EQ(::write(signals_[1], &info, sizeof info), static_cast<ssize_t>(sizeof info));
-  }
-
-  void OnLine(const ChildSpec& child, std::string_view line) override {
-    events_.push_back(child.name + " says " + std::string(line));
-    if (line.starts_with("pid ")) pids_[child.name] = std::stoi(std::string(line.substr(4)));
-    if (on_line_) on_line_(std::string(line));
-  }
-  void OnProgress(const ChildSpec& child, const ProgressNotice& progress) override {
-    events_.push_back(child.name + " at " + progress.stage);
-  }
-  void OnReady(std::string_view address) override {
-    events_.push_back("ready at " + std::string(address));
-    if (on_ready_) on_ready_();
-  }
-  void OnGroup(std::string_view news) override {
-    events_.push_back(std::string(news));
-    if (on_group_) on_group_(std::string(news));
-  }
-  void OnStopping(std::string_view reason) override {
-    events_.push_back("stopping: " + std::string(reason));
-    if (on_stopping_) on_stopping_();
-  }
-
-  // Sends SIGSTOP or SIGCONT, and then SIGCHLD as the kernel does.
-  void StopOrContinue(const std::string& child, int signal) {
-    const auto pid = static_cast<id_t>(pids_[child]);
-    ::kill(pids_[child], signal);
-    siginfo_t info;
-    ::waitid(P_PID, pid, &info, (signal == SIGSTOP ? WSTOPPED : WCONTINUED) | WNOWAIT);
-    Send(SIGCHLD);
-  }
-
-  int signals_[2];
-  const TempFolder root_;  // in place of / for the files of the kernel
-  Timeouts timeouts_;
-  std::vector<std::string> events_;
-  std::map<std::string, pid_t> pids_;  // of children that say "pid N"
-  std::function<void()> on_ready_;
-  std::function<void(const std::string&)> on_group_;
-  std::function<void()> on_stopping_;
-  std::function<void(const std::string&)> on_line_;
-};
 
 TEST_F(SupervisorTest, StartsTheRouterAfterTheShardsAndStopsItBeforeThem) {
   on_ready_ = [&] { Send(SIGTERM); };
@@ -194,6 +95,28 @@ TEST_F(SupervisorTest, AKillForMemoryInAnotherGroupIsNotTheCause) {
     ::kill(pids_["shard-0"], SIGKILL);
   };
   EXPECT_EQ(Run({std::string("echo pid $$; ") + kGood}, kGood).exit_code, kExitShardLost);
+}
+
+TEST_F(SupervisorTest, AShardWhoseRouterEndsFirstIsNamed) {
+  timeouts_.report = seconds(60);
+  const std::string router = "echo pid $$; trap 'exit 6' USR1; " + std::string(kGood);
+  const std::string shard =
+      "echo pid $$; trap 'sleep 0.2; kill -KILL $$' USR1; " + std::string(kGood);
+  on_ready_ = [&] {
+    ::kill(pids_["shard-0"], SIGUSR1);
+    ::kill(pids_["router"], SIGUSR1);
+  };
+  const Outcome outcome = Run({shard}, router);
+  EXPECT_EQ(outcome.exit_code, kExitShardLost);
+  EXPECT_THAT(outcome.error, StartsWith("shard-0 (rank 0, pid "));
+  EXPECT_THAT(outcome.error, HasSubstr("killed by signal 9"));
+}
+
+TEST_F(SupervisorTest, ARouterThatLostAShardWhichRunsOnIsReported) {
+  timeouts_.report = milliseconds(20);
+  const Outcome outcome = Run({kGood}, "echo READY x >&$PENSTOCK_NOTIFY_FD; exit 6");
+  EXPECT_EQ(outcome.exit_code, kExitShardLost);
+  EXPECT_THAT(outcome.error, StartsWith("router (pid "));
 }
 
 TEST_F(SupervisorTest, AShardKilledWhileServingStopsTheRouterFirst) {
@@ -374,101 +297,6 @@ TEST_F(SupervisorTest, WithoutARankTimeoutAStoppedShardIsNotKilled) {
   const std::string pid = "echo pid $$; ";
   const std::string teller = pid + "trap 'sleep 0.2; echo later' USR1; " + kGood;
   EXPECT_EQ(Run({pid + kGood, teller}, kGood).error, "");
-}
-
-// Groups of two: shard-0 and shard-1, shard-2 and shard-3.
-class SupervisorGroupsTest : public SupervisorTest {
- protected:
-  SupervisorGroupsTest() {
-    timeouts_.restart.first_pause = milliseconds(1);
-    timeouts_.restart.longest_pause = milliseconds(1);
-  }
-
-  static std::string WithPid() { return std::string("echo pid $$; ") + kGood; }
-  Outcome RunGroups(const std::string& router) {
-    return Run({WithPid(), WithPid(), WithPid(), WithPid()}, router, 2);
-  }
-};
-
-TEST_F(SupervisorGroupsTest, ADeadRankTakesItsGroupOnlyWhichIsStartedAgain) {
-  std::map<std::string, pid_t> before;
-  on_ready_ = [&] {
-    before = pids_;
-    ::kill(pids_["shard-3"], SIGKILL);
-  };
-  on_group_ = [&](const std::string& news) {
-    if (news == "group 1 is loaded again") Send(SIGTERM);
-  };
-  const Outcome outcome = RunGroups(kGood);
-  EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(events_, Contains(StartsWith("group 1 is down: shard-3 (rank 1, pid ")));
-  EXPECT_EQ(pids_["shard-0"], before["shard-0"]);
-  EXPECT_EQ(pids_["shard-1"], before["shard-1"]);
-  EXPECT_NE(pids_["shard-2"], before["shard-2"]);
-  EXPECT_NE(pids_["shard-3"], before["shard-3"]);
-}
-
-TEST_F(SupervisorGroupsTest, AStoppedRankTakesItsGroupOnlyWhichIsStartedAgain) {
-  timeouts_.rank = milliseconds(50);
-  on_ready_ = [&] { StopOrContinue("shard-0", SIGSTOP); };
-  on_group_ = [&](const std::string& news) {
-    if (news == "group 0 is loaded again") Send(SIGTERM);
-  };
-  EXPECT_EQ(RunGroups(kGood).exit_code, 0);
-  EXPECT_THAT(events_,
-              Contains(::testing::AllOf(StartsWith("group 0 is down: shard-0 (rank 0, pid "),
-                                        HasSubstr("had been stopped for 50 ms (--rank-timeout)"))));
-  EXPECT_THAT(events_, Not(Contains(StartsWith("group 1 is down"))));
-}
-
-TEST_F(SupervisorGroupsTest, AGroupThatTheRouterHasLostIsKilledAndStartedAgain) {
-  const std::string router = std::string("echo READY 127.0.0.1:1 >&$PENSTOCK_NOTIFY_FD; ") +
-                             "echo GROUP_LOST 0 rank 1 hangs >&$PENSTOCK_NOTIFY_FD; "
-                             "echo GROUP_LOST 9 nonsense >&$PENSTOCK_NOTIFY_FD; " +
-                             kGood;
-  on_group_ = [&](const std::string& news) {
-    if (news == "group 0 is loaded again") Send(SIGTERM);
-  };
-  const Outcome outcome = RunGroups(router);
-  EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(events_, Contains("group 0 is down: rank 1 hangs"));
-  EXPECT_THAT(events_, Not(Contains(StartsWith("group 1 is down"))));
-}
-
-TEST_F(SupervisorGroupsTest, AGroupThatKeepsFailingStaysDownAndTheLastOneEndsTheServer) {
-  timeouts_.restart.restarts = 2;
-  std::vector<std::string> down;
-  on_ready_ = [&] { ::kill(pids_["shard-0"], SIGKILL); };
-  on_group_ = [&](const std::string& news) {
-    down.push_back(news);
-    if (news == "group 0 is loaded again") ::kill(pids_["shard-1"], SIGKILL);
-    if (news == "group 0 failed too often and stays down") ::kill(pids_["shard-2"], SIGKILL);
-    if (news == "group 1 is loaded again") ::kill(pids_["shard-2"], SIGKILL);
-  };
-  const Outcome outcome = RunGroups(kGood);
-  EXPECT_EQ(outcome.exit_code, kExitShardLost);
-  EXPECT_THAT(outcome.error, HasSubstr("no replica group is left: shard-2 (rank 0"));
-  EXPECT_THAT(down, Contains("group 0 failed too often and stays down"));
-  EXPECT_THAT(down, Contains("group 1 failed too often and stays down"));
-  EXPECT_EQ(std::count(down.begin(), down.end(), "group 0 is loaded again"), 2);
-}
-
-TEST_F(SupervisorGroupsTest, ADeathDuringTheStartIsAFailureOfTheStart) {
-  const Outcome outcome = Run({kGood, kGood, kGood, "exit 3"}, kGood, 2);
-  EXPECT_EQ(outcome.exit_code, kExitModel);
-  EXPECT_THAT(outcome.error, StartsWith("shard-3 (rank 1"));
-}
-
-TEST(RestartPolicyTest, PausesDoubleUntilTheLimitAndTheWindowForgets) {
-  RestartPolicy policy({.first_pause = seconds(1),
-                        .longest_pause = seconds(3),
-                        .restarts = 4,
-                        .window = seconds(100)});
-  const RestartPolicy::Time begin{};
-  std::vector<std::optional<std::chrono::nanoseconds>> pauses;
-  for (int i = 0; i < 5; ++i) pauses.push_back(policy.OnFailure(begin + seconds(i)));
-  EXPECT_THAT(pauses, ElementsAre(seconds(1), seconds(2), seconds(3), seconds(3), std::nullopt));
-  EXPECT_EQ(policy.OnFailure(begin + seconds(1000)), seconds(1));
 }
 
 }  // namespace

@@ -1,0 +1,159 @@
+// Several replica groups: one that is lost is started again.
+#include <signal.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "common/exit_codes.h"
+#include "tests/unit/launcher/supervisor_fixture.h"
+
+namespace penstock::launcher {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+// Groups of two: shard-0 and shard-1, shard-2 and shard-3.
+class SupervisorGroupsTest : public SupervisorTest {
+ protected:
+  SupervisorGroupsTest() {
+    timeouts_.restart.first_pause = milliseconds(1);
+    timeouts_.restart.longest_pause = milliseconds(1);
+  }
+
+  static std::string WithPid() { return std::string("echo pid $$; ") + kGood; }
+  Outcome RunGroups(const std::string& router) {
+    return Run({WithPid(), WithPid(), WithPid(), WithPid()}, router, 2);
+  }
+};
+
+TEST_F(SupervisorGroupsTest, ADeadRankTakesItsGroupOnlyWhichIsStartedAgain) {
+  std::map<std::string, pid_t> before;
+  on_ready_ = [&] {
+    before = pids_;
+    ::kill(pids_["shard-3"], SIGKILL);
+  };
+  on_group_ = [&](const std::string& news) {
+    if (news == "group 1 is loaded again and joins the router") Send(SIGTERM);
+  };
+  const Outcome outcome = RunGroups(kGood);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(events_, Contains(StartsWith("group 1 is down: shard-3 (rank 1, pid ")));
+  EXPECT_EQ(pids_["shard-0"], before["shard-0"]);
+  EXPECT_EQ(pids_["shard-1"], before["shard-1"]);
+  EXPECT_NE(pids_["shard-2"], before["shard-2"]);
+  EXPECT_NE(pids_["shard-3"], before["shard-3"]);
+}
+
+TEST_F(SupervisorGroupsTest, AStoppedRankTakesItsGroupOnlyWhichIsStartedAgain) {
+  timeouts_.rank = milliseconds(50);
+  on_ready_ = [&] { StopOrContinue("shard-0", SIGSTOP); };
+  on_group_ = [&](const std::string& news) {
+    if (news == "group 0 is loaded again and joins the router") Send(SIGTERM);
+  };
+  EXPECT_EQ(RunGroups(kGood).exit_code, 0);
+  EXPECT_THAT(events_, Contains(AllOf(StartsWith("group 0 is down: shard-0 (rank 0, pid "),
+                                      HasSubstr("had been stopped for 50 ms (--rank-timeout)"))));
+  EXPECT_THAT(events_, Not(Contains(StartsWith("group 1 is down"))));
+}
+
+TEST_F(SupervisorGroupsTest, AGroupThatTheRouterHasLostIsKilledAndStartedAgain) {
+  const std::string router = std::string("echo READY 127.0.0.1:1 >&$PENSTOCK_NOTIFY_FD; ") +
+                             "echo GROUP_LOST 0 rank 1 hangs >&$PENSTOCK_NOTIFY_FD; "
+                             "echo GROUP_LOST 9 nonsense >&$PENSTOCK_NOTIFY_FD; " +
+                             kGood;
+  on_group_ = [&](const std::string& news) {
+    if (news == "group 0 is loaded again and joins the router") Send(SIGTERM);
+  };
+  const Outcome outcome = RunGroups(router);
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(events_, Contains("group 0 is down: rank 1 hangs"));
+  EXPECT_THAT(events_, Not(Contains(StartsWith("group 1 is down"))));
+}
+
+// Under load the router sees the closed socket before the process has ended.
+TEST_F(SupervisorGroupsTest, AKilledRankIsNamedAlsoIfTheRouterReportsItFirst) {
+  timeouts_.report = seconds(60);
+  const std::string router =
+      "trap 'echo GROUP_LOST 0 group 0: shard 1 was lost: Socket closed "
+      ">&$PENSTOCK_NOTIFY_FD; echo told' USR1; echo pid $$; " +
+      std::string(kGood);
+  on_ready_ = [&] { ::kill(pids_["router"], SIGUSR1); };
+  on_line_ = [&](const std::string& line) {
+    if (line == "told") ::kill(pids_["shard-1"], SIGKILL);
+  };
+  on_group_ = [&](const std::string& news) {
+    if (news == "group 0 is loaded again and joins the router") Send(SIGTERM);
+  };
+  EXPECT_EQ(RunGroups(router).exit_code, 0);
+  EXPECT_THAT(events_, Contains(AllOf(StartsWith("group 0 is down: shard-1 (rank 1, pid "),
+                                      HasSubstr(") was killed by signal 9 (SIGKILL)"))));
+  EXPECT_THAT(events_, Not(Contains(HasSubstr("Socket closed"))));
+}
+
+// The rank's end is known before; the group must not be ended once more after its start.
+TEST_F(SupervisorGroupsTest, AReportOnAGroupThatIsDownIsLate) {
+  timeouts_.restart.first_pause = timeouts_.restart.longest_pause = seconds(1);
+  timeouts_.report = milliseconds(1100);
+  const std::string router =
+      "trap 'echo GROUP_LOST 0 Socket closed >&$PENSTOCK_NOTIFY_FD' USR1; "
+      "trap 'sleep 0.3; echo later' USR2; echo pid $$; " +
+      std::string(kGood);
+  on_ready_ = [&] { ::kill(pids_["shard-1"], SIGKILL); };
+  on_group_ = [&](const std::string& news) {
+    if (news == "group 0 starts again in 1 s") ::kill(pids_["router"], SIGUSR1);
+    if (news == "group 0 is loaded again and joins the router") ::kill(pids_["router"], SIGUSR2);
+  };
+  on_line_ = [&](const std::string& line) {
+    if (line == "later") Send(SIGTERM);
+  };
+  EXPECT_EQ(RunGroups(router).exit_code, 0);
+  EXPECT_THAT(events_, Contains(StartsWith("group 0 is down: ")).Times(1));
+}
+
+TEST_F(SupervisorGroupsTest, AReportNamesItsGroupOnceAndTheReturnAsItHappens) {
+  const std::string router = std::string("echo READY 127.0.0.1:1 >&$PENSTOCK_NOTIFY_FD; ") +
+                             "echo GROUP_LOST 0 group 0: shard 1 hangs >&$PENSTOCK_NOTIFY_FD; " +
+                             kGood;
+  on_group_ = [&](const std::string& news) {
+    if (news == "group 0 is loaded again and joins the router") Send(SIGTERM);
+  };
+  EXPECT_EQ(RunGroups(router).exit_code, 0);
+  const auto down = std::ranges::find(events_, "group 0 is down: shard 1 hangs");
+  EXPECT_NE(std::find(down, events_.end(), "group 0 is being loaded again"), events_.end());
+}
+
+TEST_F(SupervisorGroupsTest, AGroupThatKeepsFailingStaysDownAndTheLastOneEndsTheServer) {
+  timeouts_.restart.restarts = 2;
+  std::vector<std::string> down;
+  on_ready_ = [&] { ::kill(pids_["shard-0"], SIGKILL); };
+  on_group_ = [&](const std::string& news) {
+    down.push_back(news);
+    if (news == "group 0 is loaded again and joins the router") ::kill(pids_["shard-1"], SIGKILL);
+    if (news == "group 0 failed too often and stays down") ::kill(pids_["shard-2"], SIGKILL);
+    if (news == "group 1 is loaded again and joins the router") ::kill(pids_["shard-2"], SIGKILL);
+  };
+  const Outcome outcome = RunGroups(kGood);
+  EXPECT_EQ(outcome.exit_code, kExitShardLost);
+  EXPECT_THAT(outcome.error, HasSubstr("no replica group is left: shard-2 (rank 0"));
+  EXPECT_THAT(down, Contains("group 0 failed too often and stays down"));
+  EXPECT_THAT(down, Contains("group 1 failed too often and stays down"));
+  EXPECT_EQ(std::count(down.begin(), down.end(), "group 0 is loaded again and joins the router"),
+            2);
+}
+
+TEST_F(SupervisorGroupsTest, ADeathDuringTheStartIsAFailureOfTheStart) {
+  const Outcome outcome = Run({kGood, kGood, kGood, "exit 3"}, kGood, 2);
+  EXPECT_EQ(outcome.exit_code, kExitModel);
+  EXPECT_THAT(outcome.error, StartsWith("shard-3 (rank 1"));
+}
+
+}  // namespace
+}  // namespace penstock::launcher
