@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "launcher/child_output.h"
+#include "launcher/memory_limit.h"
 #include "launcher/unique_fd.h"
 
 namespace penstock::launcher {
@@ -53,6 +54,9 @@ std::string TorchRemedy(std::string_view what) {
   if (!mentions_torch) return "";
   if (Has(what, "undefined symbol") || Has(what, "version `")) {
     return ": this libtorch is not that of torch 2.11: " + std::string(kInstall);
+  }
+  if (SaysNoMemory(what)) {
+    return ": memory is short, or the file system is mounted with noexec";
   }
   return ": the file is broken: install it again, `pip install --force-reinstall torch==2.11.0`";
 }

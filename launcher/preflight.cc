@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -228,11 +229,24 @@ absl::Status CheckSocketPrefix(const std::string& prefix) {
       "controls the shard; without the option the launcher makes a private folder");
 }
 
+absl::Status CheckTorchFolder(const char* folder) {
+  if (folder == nullptr || *folder == '\0') return absl::OkStatus();
+  const std::string library = std::string(folder) + "/lib/libtorch_cpu.so";
+  if (::access(library.c_str(), R_OK) == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("PENSTOCK_TORCH_DIR=" + std::string(folder) +
+                                    ": must be the folder of the torch 2.11 package: " + library +
+                                    ": " + std::strerror(errno));
+}
+
 Problem CheckBeforeStart(const options::Values& values, const Machine& machine) {
   const absl::Status simulation = CheckSimulation(values);
   if (!simulation.ok()) return {kExitUsage, Message(simulation)};
   const absl::Status sockets = CheckSocketPrefix(values.GetString("shard-uds-path"));
   if (!sockets.ok()) return {kExitUsage, Message(sockets)};
+  if (!UsesSimulatedShards(values)) {
+    const absl::Status torch = CheckTorchFolder(std::getenv("PENSTOCK_TORCH_DIR"));
+    if (!torch.ok()) return {kExitUsage, Message(torch)};
+  }
   const ModelUse use = UsesSimulatedShards(values) ? ModelUse::kTokenizer : ModelUse::kWeights;
   const absl::Status model = CheckModelFolder(values.GetString("model-id"), use);
   if (!model.ok()) return {kExitModel, Message(model)};

@@ -17,8 +17,9 @@ struct Problem {
   std::string error;  // empty: none
 };
 
-// Checks, in this order: options of simulated shards, the folder of sockets, the model's folder,
-// lengths and heads of the model against the options, the device, and the address.
+// Checks, in this order: options of simulated shards, the folder of sockets, the folder of torch,
+// the model's folder, lengths and heads of the model against the options, the device, and the
+// address.
 Problem CheckBeforeStart(const options::Values& values, const Machine& machine);
 
 // A warning for each GPU option that is set without a GPU.
@@ -33,6 +34,10 @@ absl::Status CheckModelFolder(const std::string& folder, ModelUse use);
 
 // The folder of a given --shard-uds-path is private, missing, or the option is empty.
 absl::Status CheckSocketPrefix(const std::string& prefix);
+
+// PENSTOCK_TORCH_DIR holds the library of torch that a shard loads. `folder`: its value; null or
+// empty: it is not set.
+absl::Status CheckTorchFolder(const char* folder);
 
 // Binds host and port for a moment; port 0 is any free port. Another process may still take the
 // port before the router does, and then the router reports the error.

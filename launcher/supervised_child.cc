@@ -9,6 +9,7 @@
 #include "common/exit_codes.h"
 #include "common/status.h"
 #include "launcher/library_error.h"
+#include "launcher/memory_limit.h"
 
 namespace penstock::launcher {
 namespace {
@@ -40,7 +41,8 @@ constexpr const char* kMappedFile =
 // The cause that a child left: its FAILED notice, else its last line that says "error".
 std::string CauseOf(const ChildSpec& child, const ExitStatus& exit, const std::string& failure,
                     const LineBuffer& lines) {
-  if (!failure.empty()) return failure;
+  if (!failure.empty()) return SaysNoMemory(failure) ? failure + AddressLimitRemedy() : failure;
+  if (std::string memory = MemoryLimitError(lines.last_lines()); !memory.empty()) return memory;
   if (exit.by_signal) return exit.code == SIGBUS ? kMappedFile : "";
   for (auto line = lines.last_lines().rbegin(); line != lines.last_lines().rend(); ++line) {
     if (const std::string library = LibraryError(*line, child); !library.empty()) return library;

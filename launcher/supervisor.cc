@@ -13,6 +13,7 @@
 #include "common/memory_groups.h"
 #include "common/status.h"
 #include "launcher/duration_text.h"
+#include "launcher/memory_limit.h"
 
 namespace penstock::launcher {
 namespace {
@@ -208,8 +209,12 @@ void Supervisor::OnEnded(const SupervisedChild& child) {
   const bool expected = phase_ == Phase::kDraining && &child == &router_;
   if (expected || phase_ == Phase::kStoppingShards || failed_) return;
   int exit_code = child.is_shard() ? kExitShardLost : kExitFailure;
-  if (HasOwnExitCode(*child.exit())) exit_code = child.exit()->code;
   std::string why = child.DescribeEnd();
+  if (HasOwnExitCode(*child.exit())) {
+    exit_code = child.exit()->code;
+  } else if (!MemoryLimitError(child.last_lines()).empty()) {
+    exit_code = kExitMemory;
+  }
   if (IsKilledForMemory(*child.exit())) {
     exit_code = kExitMemory;
     why += " by the kernel: out of memory";

@@ -107,6 +107,7 @@ def test_a_cache_too_small_for_a_block_exits_with_the_memory_code():
 
 @pytest.mark.parametrize("name, words", [
     ("PENSTOCK_ISA", "`PENSTOCK_ISA` must be avx2, avx512 or avx512-bf16, at most this processor"),
+    ("PENSTOCK_TORCH_DIR", "PENSTOCK_TORCH_DIR=/nope: must be the folder of the torch 2.11 package"),
 ])
 def test_a_wrong_variable_is_named_and_is_a_wrong_option(name, words):
     assert words in refuse(model=DEMO_MODEL, code=2, env={name: "/nope"})
@@ -118,6 +119,13 @@ def test_files_that_cannot_be_written_are_refused_before_shards_load(option):
     assert process.wait_exit() == 2
     assert process.lines[-1].endswith(f"{option} /nope/file: must be a writable file: No such file or directory")
     assert "shard-0" not in process.output()
+
+
+def test_a_limit_of_memory_that_is_too_low_is_named():
+    process = Process(["/bin/sh", "-c", 'ulimit -v 300000; exec "$@"', "sh",
+                       BIN / "penstock-launcher", "--model-id", DEMO_MODEL, "--port", "0"])
+    assert process.wait_exit(60) == 4, process.output()
+    assert "`ulimit -v 300000` (KiB) leaves too little memory" in process.lines[-1]
 
 
 def test_busy_port():

@@ -62,6 +62,11 @@ TEST(LibraryErrorTest, TellsToReinstallABrokenTorch) {
   }
 }
 
+TEST(LibraryErrorTest, AFileThatCannotBeMappedIsNotBroken) {
+  EXPECT_THAT(ErrorOf("/opt/torch/lib/libtorch_cpu.so: failed to map segment from shared object"),
+              AllOf(HasSubstr("memory is short"), Not(HasSubstr("broken"))));
+}
+
 TEST(LibraryErrorTest, AnotherVersionOfTorchIsSaidToBeOne) {
   for (const std::string line :
        {"shard: symbol lookup error: /x/penstock-shard: undefined symbol: _ZN2at3addE",

@@ -105,6 +105,18 @@ TEST(AddressTest, AnAddressOfAnotherMachineIsRefused) {
   EXPECT_TRUE(CheckAddress("127.0.0.1", 0).ok());
 }
 
+TEST(TorchFolderTest, AWrongVariableIsNamedWithItsValue) {
+  const TempFolder folder;
+  EXPECT_TRUE(CheckTorchFolder(nullptr).ok());
+  EXPECT_TRUE(CheckTorchFolder("").ok());
+  const std::string wrong = Message(CheckTorchFolder("/nope"));
+  EXPECT_EQ(wrong,
+            "PENSTOCK_TORCH_DIR=/nope: must be the folder of the torch 2.11 package: "
+            "/nope/lib/libtorch_cpu.so: No such file or directory");
+  folder.Write("lib/libtorch_cpu.so", "");
+  EXPECT_TRUE(CheckTorchFolder(folder.path().c_str()).ok());
+}
+
 TEST(CheckBeforeStartTest, EachProblemHasItsExitCode) {
   TempFolder dir;
   Machine machine;

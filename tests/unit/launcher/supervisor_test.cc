@@ -1,5 +1,7 @@
 #include "launcher/supervisor.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
 #include "common/exit_codes.h"
@@ -169,6 +171,29 @@ TEST_F(SupervisorTest, ARouterThatEndsIsAFailureToo) {
 
 TEST_F(SupervisorTest, AShardThatEndsWithoutAnErrorIsLost) {
   EXPECT_EQ(Run({"exit 0"}, kGood).exit_code, kExitShardLost);
+}
+
+TEST_F(SupervisorTest, AChildThatALimitLeavesTooLittleMemoryIsNamedAsSuch) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_AS, &before);
+  const rlimit limit{rlim_t{64} << 40, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+  const Outcome thrown = Run({"echo \"what(): std::bad_alloc\"; kill -ABRT $$"}, kGood);
+  const Outcome told = Run({"echo error: cannot allocate 3 bytes; echo FAILED cannot allocate 3 "
+                            "bytes >&$PENSTOCK_NOTIFY_FD; kill -ABRT $$"},
+                           kGood);
+  const Outcome other = Run({"echo std::bad_alloc; echo FAILED no model >&$PENSTOCK_NOTIFY_FD; "
+                             "exit 3"},
+                            kGood);
+  ::setrlimit(RLIMIT_AS, &before);
+  EXPECT_EQ(thrown.exit_code, kExitMemory);
+  EXPECT_THAT(thrown.error,
+              HasSubstr("(SIGABRT): what(): std::bad_alloc: `ulimit -v 68719476736` (KiB)"));
+  EXPECT_EQ(told.exit_code, kExitMemory);
+  EXPECT_THAT(told.error,
+              HasSubstr("(SIGABRT): cannot allocate 3 bytes: `ulimit -v 68719476736` (KiB)"));
+  EXPECT_EQ(other.exit_code, kExitModel);
+  EXPECT_THAT(other.error, HasSubstr("exited with status 3: no model"));
 }
 
 TEST_F(SupervisorTest, AMissingProgramStopsTheStart) {
