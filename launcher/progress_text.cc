@@ -33,9 +33,12 @@ std::string RateAndRest(const ProgressNotice& notice, std::uint64_t done_before,
 std::optional<std::string> ProgressText::Line(const std::string& child,
                                               const ProgressNotice& notice, Time now) {
   Stage& stage = stages_[child];
-  const bool first = stage.name != notice.stage;
   const bool last = notice.total > 0 && notice.done >= notice.total;
+  // A child that is started again repeats its stages.
+  const bool first = stage.name != notice.stage || (stage.over && !last);
   if (first) stage = {notice.stage, now, notice.done, now};
+  if (stage.over) return std::nullopt;
+  stage.over = last;
   if (!first && !last && now - stage.printed < interval_) return std::nullopt;
   stage.printed = now;
   std::string line = notice.stage;

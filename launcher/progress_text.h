@@ -27,6 +27,7 @@ class ProgressText {
     Time began;
     std::uint64_t done_at_begin = 0;
     Time printed;
+    bool over = false;  // its last line is printed
   };
 
   std::chrono::nanoseconds interval_;

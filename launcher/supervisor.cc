@@ -125,9 +125,18 @@ bool Supervisor::ForwardHangup() {
   return accepted;
 }
 
+// A child writes its progress before the line that says what is done, and its READY after it.
 void Supervisor::ReadChild(SupervisedChild& child) {
-  child.ReadOutput([&](std::string_view line) { observer_.OnLine(child.spec(), line); });
-  child.ReadNotices([&](const Notice& notice) { OnNotice(child, notice); });
+  std::vector<std::string> lines;
+  std::vector<Notice> notices;
+  child.ReadOutput([&](std::string_view line) { lines.emplace_back(line); });
+  child.ReadNotices([&](const Notice& notice) { notices.push_back(notice); });
+  const auto progress_end = std::ranges::stable_partition(notices, [](const Notice& notice) {
+                              return std::holds_alternative<ProgressNotice>(notice);
+                            }).begin();
+  for (auto it = notices.begin(); it != progress_end; ++it) OnNotice(child, *it);
+  for (const std::string& line : lines) observer_.OnLine(child.spec(), line);
+  for (auto it = progress_end; it != notices.end(); ++it) OnNotice(child, *it);
 }
 
 void Supervisor::OnNotice(SupervisedChild& child, const Notice& notice) {

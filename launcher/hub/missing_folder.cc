@@ -17,7 +17,10 @@ namespace fs = std::filesystem;
 std::string NearestFolder(const fs::path& path) {
   const std::string name = path.filename().string();
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  // Fewer than half of the letters: /nope is not /home.
+  if (name.empty()) return "";
+  std::size_t best_distance =
+      std::min(std::max<std::size_t>(2, name.size() / 3), (name.size() - 1) / 2) + 1;
   std::error_code error;
   const fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
   for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {

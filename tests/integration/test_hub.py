@@ -327,6 +327,7 @@ def test_a_model_without_safetensors_is_an_error(tmp_path, hub):
     ("demo/modle", "there is no such folder; did you mean demo/model? It is not looked up at the "
                    "hub, because demo exists here"),
     ("demo/xyz-0123456789", "there is no such folder; it is not looked up at the hub, because demo"),
+    ("demo/nope", "there is no such folder; it is not looked up at the hub, because demo"),
     ("./demo/modle/", "there is no such folder; did you mean ./demo/model?"),
     ("../demo/modle", "there is no such folder"),
     ("/nowhere/model", "there is no such folder"),
@@ -334,7 +335,8 @@ def test_a_model_without_safetensors_is_an_error(tmp_path, hub):
     ("a/b/c", "there is no such folder"),
 ])
 def test_a_folder_that_is_not_there_is_not_looked_up(tmp_path, hub, model, words):
-    (tmp_path / "demo/model").mkdir(parents=True)
+    for name in ("model", "home"):
+        (tmp_path / "demo" / name).mkdir(parents=True)
     done = run_fetch(tmp_path, hub, model=model, cwd=tmp_path)
     assert done.returncode == 3 and done.stdout == ""
     (line,) = done.stderr.splitlines()

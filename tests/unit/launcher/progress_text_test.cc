@@ -31,6 +31,16 @@ TEST(ProgressTextTest, KeepsQuietBetweenIntervals) {
   EXPECT_TRUE(text.Line("shard-0", Loading(kMiB), start + seconds(10)).has_value());
 }
 
+TEST(ProgressTextTest, SaysTheEndOfAStageOnce) {
+  ProgressText text(seconds(10));
+  const ProgressText::Time start{};
+  EXPECT_TRUE(text.Line("shard-0", Loading(0), start).has_value());
+  EXPECT_TRUE(text.Line("shard-0", Loading(500 * kMiB), start + seconds(1)).has_value());
+  EXPECT_FALSE(text.Line("shard-0", Loading(500 * kMiB), start + seconds(30)).has_value());
+  EXPECT_TRUE(text.Line("shard-0", Loading(0), start + seconds(40)).has_value())
+      << "the child was started again";
+}
+
 TEST(ProgressTextTest, ANewStageIsAlwaysShown) {
   ProgressText text(seconds(10));
   const ProgressText::Time start{};

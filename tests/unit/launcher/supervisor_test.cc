@@ -1,8 +1,10 @@
 #include "launcher/supervisor.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "common/exit_codes.h"
 #include "tests/unit/launcher/supervisor_fixture.h"
@@ -171,6 +173,23 @@ TEST_F(SupervisorTest, ARouterThatEndsIsAFailureToo) {
 
 TEST_F(SupervisorTest, AShardThatEndsWithoutAnErrorIsLost) {
   EXPECT_EQ(Run({"exit 0"}, kGood).exit_code, kExitShardLost);
+}
+
+// Both are there when the supervisor reads: it waits for the pipe until the child has written them.
+TEST_F(SupervisorTest, ProgressIsShownBeforeTheLineThatSaysWhatIsDone) {
+  const std::string pipe = root_ / "written";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  on_line_ = [&](const std::string& line) {
+    if (line == "begins") std::ifstream(pipe).get();
+  };
+  on_ready_ = [&] { Send(SIGTERM); };
+  const std::string shard =
+      "echo begins; echo PROGRESS loading 10 10 bytes >&$PENSTOCK_NOTIFY_FD; "
+      "echo loaded; echo > " +
+      pipe + "; ";
+  Run({shard + kGood}, kGood);
+  const auto progress = std::ranges::find(events_, "shard-0 at loading");
+  EXPECT_NE(std::find(progress, events_.end(), "shard-0 says loaded"), events_.end());
 }
 
 TEST_F(SupervisorTest, AChildThatALimitLeavesTooLittleMemoryIsNamedAsSuch) {
