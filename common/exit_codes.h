@@ -1,5 +1,5 @@
 // Exit codes of every Penstock program. docs/operations.md lists them; service managers restart on
-// all but 0 and 2.
+// all but 0, 2, 3 and 7.
 #pragma once
 
 namespace penstock {

@@ -5,7 +5,7 @@ EXTERNAL_GROUPS = {
         ResourceExhausted FailedPrecondition DeadlineExceeded DataLoss PermissionDenied
     """,
     "Kubernetes, systemd and the kernel": """
-        fsGroup fsGroupChangePolicy OnRootMismatch terminationGracePeriodSeconds tcpSocket httpGet
+        fsGroup fsGroupChangePolicy OnRootMismatch terminationGracePeriodSeconds preStop tcpSocket httpGet
         TimeoutStopSec MemoryMax RestartPreventExitStatus sd_notify io_uring sched_setattr
     """,
     "projects, papers and algorithms": """
