@@ -20,6 +20,7 @@ class CountingGpu : public Gpu {
 
   int allocations() const { return allocations_; }
   int graph_launches() const { return launches_; }
+  int library_products() const { return products_; }  // recorded ones count once
   int syncs() const { return syncs_; }
   // The last of device memory.
   std::pair<const void*, std::size_t> newest() const { return newest_; }
@@ -63,6 +64,7 @@ class CountingGpu : public Gpu {
   }
   absl::Status WaitFor(Mark mark) override { return gpu_->WaitFor(mark); }
   absl::Status Linear(const LinearArgs& args, DType dtype) override {
+    ++products_;
     return gpu_->Linear(args, dtype);
   }
   absl::Status TuneLinear(const LinearArgs& args, DType dtype) override {
@@ -88,6 +90,7 @@ class CountingGpu : public Gpu {
   int live_ = 0;
   int graphs_ = 0;
   int launches_ = 0;
+  int products_ = 0;
   int syncs_ = 0;
   std::pair<const void*, std::size_t> newest_;
 };
