@@ -24,6 +24,8 @@ class OneOf {
     if (raw) Add(field, [field, text = raw->text, form] { return form(field, text); });
   }
 
+  bool empty() const { return !read_; }
+
   GrammarOrError Lower() const {
     if (!read_) return Grammar{};
     if (second_.empty()) return read_();
@@ -44,6 +46,11 @@ GrammarOrError LowerStructuredOutputs(const StructuredOutputs& outputs) {
   one.Add("structured_outputs.structural_tag", outputs.structural_tag, TagGrammar);
   if (outputs.json_object) {
     one.Add("structured_outputs.json_object", json::Raw{R"({"type":"object"})"}, SchemaGrammar);
+  }
+  // Else a misspelt key would leave the answer free.
+  if (one.empty()) {
+    return Invalid("structured_outputs",
+                   "must have one of json, regex, choice, grammar, structural_tag and json_object");
   }
   return one.Lower();
 }

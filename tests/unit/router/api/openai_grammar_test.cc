@@ -206,6 +206,7 @@ TEST_F(OpenAiGrammarTest, TwoGrammarsAndWrongOnesAreNamed) {
        "`response_format.structures[0].begin` must be a string. Given: integer `5`"},
       {R"("structured_outputs":{"json_object":1})",
        "`structured_outputs.json_object` must be a boolean. Given: integer `1`"},
+      {R"("structured_outputs":{"chioce":["a"]})", "`structured_outputs` must have one of json, "},
   };
   for (const auto& [keys, message] : cases) {
     const RawResponse response = Post("/v1/completions", R"({"prompt":"a",)" + keys + "}");
