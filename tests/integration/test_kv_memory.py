@@ -67,6 +67,7 @@ def test_a_hybrid_model_keeps_full_layers_states_and_the_snapshots_of_its_plan(t
     folder, config = checkpoint(tmp_path, "qwen3_5-v5_text")
     with Server(*OPTIONS, model=folder) as server:
         server.generate("ab" * 40, max_new_tokens=8)
+        server.wait_metric('penstock_group_up{group="0"}', lambda up: up == 1)
         metrics, output = server.metrics(), server.output()
     full = config["layer_types"].count("full_attention")
     assert metrics['penstock_group_kv_layers{group="0",kv_group="0"}'] == full
@@ -89,6 +90,7 @@ def test_a_hybrid_model_keeps_full_layers_states_and_the_snapshots_of_its_plan(t
 def test_mla_keeps_the_latent_and_the_key_of_rope(tmp_path, name):
     folder, config = checkpoint(tmp_path, name)
     with Server(*OPTIONS, model=folder) as server:
+        server.wait_metric('penstock_group_up{group="0"}', lambda up: up == 1)
         metrics = server.metrics()
     width = config["kv_lora_rank"] + config["qk_rope_head_dim"]
     assert bytes_per_token(metrics) == config["num_hidden_layers"] * width * FLOAT

@@ -183,7 +183,7 @@ def test_a_lost_rank_ends_the_step_of_its_group():
 
 
 @pytest.mark.parametrize("options, code, message", [
-    (["--device", "cuda"], 5, "penstock-shard-cuda"),
+    (["--device", "cuda"], 2, "penstock-shard-cuda"),
     (["--world-size", "3"], 2, "--num-shard 3: must be a divisor"),
     (["--kv-cache-memory", "1000TiB"], 4, "does not fit"),
 ])
