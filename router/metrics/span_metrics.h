@@ -12,8 +12,9 @@ class SpanMetrics {
   explicit SpanMetrics(Registry& registry)
       : spans_(Families(registry).Counters("penstock_otlp_spans_total",
                                            "Spans for the collector of traces: sent, dropped "
-                                           "because the queue was full, or failed: refused, or "
-                                           "not answered.",
+                                           "because the queue was full, or failed because the "
+                                           "collector refused them. Spans wait while it does "
+                                           "not answer.",
                                            "outcome")) {
     for (const char* outcome : {"sent", "dropped", "failed"}) spans_.Add({{"outcome", outcome}});
   }
