@@ -126,8 +126,8 @@ struct LinearArgs {
   bool accumulate = false;
 };
 
-// The same for at most kMostSkinnyRows rows in bfloat16, by a kernel that is about as fast as the
-// weights can be read. `in` and `weight` begin at multiples of 16 bytes. A row has the same bits
+// The same for at most kMostSkinnyRows rows in bfloat16, by a kernel whose time is that of
+// reading the weights. `in` and `weight` begin at multiples of 16 bytes. A row has the same bits
 // whatever the number of rows, and gated those of the product alone and SiluMul.
 struct SkinnyArgs {
   LinearArgs linear;

@@ -34,7 +34,7 @@ class Planner {
     const auto longer = [](const AttentionTile& a, const AttentionTile& b) {
       return EndOf(a) - a.begin > EndOf(b) - b.begin;
     };
-    // Thread blocks begin in order. None of the long ones begins last.
+    // The device starts thread blocks in order, so the longest work comes first.
     std::stable_sort(work_.tiles.begin(), work_.tiles.end(), longer);
     std::stable_sort(work_.chunks.begin(), work_.chunks.end(), longer);
     const std::uint32_t partition = IsFixed() ? kPartition : ShortestPartition(kv_heads);

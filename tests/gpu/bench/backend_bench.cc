@@ -17,7 +17,7 @@
 #include "shard/weights/convert.h"
 #include "tests/gpu/bench/rates.h"
 
-// Of libcudart. The wheels lack the header that declares them.
+// Functions of libcudart whose header is not in the wheels.
 extern "C" cudaError_t cudaProfilerStart();
 extern "C" cudaError_t cudaProfilerStop();
 
@@ -39,7 +39,7 @@ double Since(Clock::time_point begin) {
 }
 
 // Small random weights in the memory of the largest matrix, which all of them share on the host.
-// They are copied to the device one by one, so that it reads as many bytes as for a real model.
+// Each matrix has its own copy on the device, so steps read as many bytes as with a real model.
 absl::StatusOr<LoadedWeights> MadeWeights(const Model& model) {
   std::uint64_t most = 0;
   for (const WeightTarget& target : model.weight_plan.targets) {
