@@ -1,5 +1,5 @@
 # The commands of this repository. `make help` lists them. Scripts in deploy/ and tests/ do the work.
-.PHONY: help build serve test soak bench bench-papers bench-effective bench-cpu format lint oracle cuda bundle clean
+.PHONY: help build torch serve test soak bench bench-papers bench-effective bench-cpu format lint oracle cuda bundle clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -7,6 +7,9 @@ help: ## this list
 
 build: ## set up the machine and build every program into build/bin
 	@deploy/build
+
+torch: ## the same, with penstock-shard-torch for --backend reference and --dtype float16 (fetches libtorch)
+	@deploy/build --torch
 
 serve: ## build, then serve the demo model (ARGS="--model-id PATH ..." for another)
 	@deploy/serve $(ARGS)

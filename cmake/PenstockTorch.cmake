@@ -1,9 +1,8 @@
 # libtorch from the unpacked PyPI wheel, CPU part only: libtorch.so would pull in libtorch_cuda.
 # torch/ stays beside nvidia/ because the RPATH inside libtorch_cpu.so is relative.
-set(PENSTOCK_TORCH_SITE "${PENSTOCK_DEPS_DIR}/site" CACHE PATH "Folder that holds torch/ and nvidia/")
 set(_torch "${PENSTOCK_TORCH_SITE}/torch")
 if(NOT EXISTS "${_torch}/lib/libtorch_cpu.so")
-  message(FATAL_ERROR "libtorch is not in ${_torch}: run deploy/bootstrap, or set PENSTOCK_DEPS_DIR")
+  message(FATAL_ERROR "libtorch is not in ${_torch}: run deploy/bootstrap --torch, or set PENSTOCK_DEPS_DIR")
 endif()
 foreach(lib c10 torch_cpu)
   add_library(torch::${lib} SHARED IMPORTED GLOBAL)

@@ -64,14 +64,18 @@ struct Place {
   std::int64_t on_host = 1;  // of all groups
 };
 
+const char* ShardProgram(const Values& values, const Machine& machine) {
+  if (UsesGpus(values, machine)) return "penstock-shard-cuda";
+  return NeedsTorch(values, machine) ? "penstock-shard-torch" : "penstock-shard";
+}
+
 ChildSpec ShardSpec(const Values& divided, const Machine& machine, const Place& place) {
   const bool simulated = UsesSimulatedShards(divided);
   ChildSpec spec;
   spec.name = ShardName(place.group, place.rank);
   spec.rank = place.rank;
   spec.group = static_cast<int>(place.group.value_or(0));
-  spec.program = ProgramPath(divided, "shard-program", machine,
-                             UsesGpus(divided, machine) ? "penstock-shard-cuda" : "penstock-shard");
+  spec.program = ProgramPath(divided, "shard-program", machine, ShardProgram(divided, machine));
   spec.arguments = divided.ToArgv(simulated ? options::kSimshard : options::kShard);
   if (place.group) spec.arguments.push_back(Option("group", std::to_string(*place.group)));
   spec.arguments.push_back(Option("rank", std::to_string(place.rank)));
@@ -116,6 +120,14 @@ bool UsesGpus(const Values& values, const Machine& machine) {
   if (!values.GetString("shard-program").empty()) return false;
   const std::int64_t ranks = values.GetInt("num-replicas") * values.GetInt("num-shard");
   return std::cmp_less_equal(ranks, machine.gpus.size());
+}
+
+bool NeedsTorch(const Values& values, const Machine& machine) {
+  if (UsesSimulatedShards(values) || UsesGpus(values, machine)) return false;
+  if (!values.GetString("shard-program").empty()) return false;
+  const std::string& backend = values.GetString("backend");
+  if (backend != "auto") return backend == "reference";
+  return values.GetString("dtype") == "float16" || !machine.has_kernels;
 }
 
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const Values& values, const Machine& machine) {

@@ -18,7 +18,9 @@ struct Machine {
   std::string socket_prefix;  // of common/socket_names.h
   // Names of the GPUs that this process may use, as CUDA_VISIBLE_DEVICES has them.
   std::vector<std::string> gpus = {};
-  bool cuda_shard = false;  // penstock-shard-cuda lies beside the launcher
+  bool cuda_shard = false;   // penstock-shard-cuda lies beside the launcher
+  bool torch_shard = false;  // penstock-shard-torch does
+  bool has_kernels = true;   // the processor has the instructions of backend cpu
 };
 
 struct LaunchPlan {
@@ -30,13 +32,17 @@ struct LaunchPlan {
 // cores, at least one a rank) and --kv-cache-memory equally among all ranks of this host. With
 // `auto`, each shard divides the memory by --local-ranks. An error if a part is below its limit.
 //
-// Shards on GPUs are penstock-shard-cuda. Each rank gets one GPU through CUDA_VISIBLE_DEVICES, in
-// the order of groups and ranks, and the memory options apply to that GPU. With --device
-// cuda, too few GPUs are an error, unless --share-gpus is set.
+// Shards with backend reference are penstock-shard-torch, those on GPUs penstock-shard-cuda. Each
+// rank gets one GPU through CUDA_VISIBLE_DEVICES, in the order of groups and ranks, and the memory
+// options apply to that GPU. With --device cuda, too few GPUs are an error, unless --share-gpus is
+// set.
 absl::StatusOr<LaunchPlan> MakeLaunchPlan(const options::Values& values, const Machine& machine);
 
 // Whether the shards compute on GPUs: --device cuda, or auto if each rank can have one.
 bool UsesGpus(const options::Values& values, const Machine& machine);
+
+// Whether the shards on CPUs are penstock-shard-torch: they need backend reference.
+bool NeedsTorch(const options::Values& values, const Machine& machine);
 
 // Whether the shards are penstock-simshard, which needs no weights.
 bool UsesSimulatedShards(const options::Values& values);

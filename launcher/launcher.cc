@@ -70,6 +70,8 @@ absl::StatusOr<Machine> FindMachine() {
   machine.gpus = UsableGpus(std::getenv("CUDA_VISIBLE_DEVICES"));
   PENSTOCK_ASSIGN_OR_RETURN(machine.program_dir, ProgramFolder());
   machine.cuda_shard = std::filesystem::exists(machine.program_dir + "/penstock-shard-cuda");
+  machine.torch_shard = std::filesystem::exists(machine.program_dir + "/penstock-shard-torch");
+  machine.has_kernels = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
   return machine;
 }
 

@@ -139,7 +139,18 @@ absl::Status CheckSimulation(const options::Values& values) {
   return absl::OkStatus();
 }
 
+// What asks for libtorch: "--backend reference".
+std::string TorchReason(const options::Values& values) {
+  if (values.GetString("backend") == "reference") return "--backend reference";
+  if (values.GetString("dtype") == "float16") return "--dtype float16";
+  return "this processor without AVX2 and FMA";
+}
+
 absl::Status CheckDevice(const options::Values& values, const Machine& machine) {
+  if (NeedsTorch(values, machine) && !machine.torch_shard) {
+    return absl::FailedPreconditionError(TorchReason(values) +
+                                         ": penstock-shard-torch is not built: run `make torch`");
+  }
   if (!UsesGpus(values, machine)) {
     if (values.GetString("backend") != "cuda") return absl::OkStatus();
     return absl::FailedPreconditionError(

@@ -7,10 +7,10 @@
 #include "common/bad_option.h"
 #include "common/log.h"
 #include "common/status.h"
+#include "shard/app/reference_choice.h"
 #include "shard/backend/cpu/cpu_backend.h"
 #include "shard/backend/cpu/threads/numa.h"
 #include "shard/backend/cpu/threads/worker_pool.h"
-#include "shard/backend/reference/reference_backend.h"
 #include "shard/executor/free_memory.h"
 
 namespace penstock::shard {
@@ -68,18 +68,6 @@ absl::StatusOr<std::unique_ptr<Backend>> MakeCpu(const BackendChoiceOptions& opt
   return MakeCpuBackend(std::move(cpu));
 }
 
-absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const BackendChoiceOptions& options,
-                                                       const Model& model,
-                                                       const LoadProgress& progress) {
-  ReferenceOptions reference;
-  reference.program = model.program;
-  PENSTOCK_ASSIGN_OR_RETURN(reference.weights, model.Load(progress));
-  reference.dtype = model.dtype;
-  reference.block_size = options.block_size;
-  reference.cpu_threads = options.cpu_threads;
-  return MakeReferenceBackend(std::move(reference));
-}
-
 struct Choice {
   bool cpu = false;     // else reference
   std::string missing;  // why cpu was not chosen
@@ -89,6 +77,7 @@ absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& 
   const bool quantized = model.quantization != Quantization::kNone;
   const bool other_cells = model.kv_type != KvType::kAuto;
   if (options.wanted == "reference") {
+    PENSTOCK_RETURN_IF_ERROR(CheckReference());
     if (quantized) return absl::UnimplementedError(kNoQuantization);
     if (other_cells) return absl::UnimplementedError(kNoKvType);
     if (options.weight_format == "auto") return Choice{};
@@ -105,6 +94,9 @@ absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& 
   if (other_cells) {
     return absl::UnimplementedError(std::string(kNoKvType) + "; " + Message(runs));
   }
+  if (const absl::Status reference = CheckReference(); !reference.ok()) {
+    return absl::UnimplementedError(Message(runs) + "; " + Message(reference));
+  }
   return Choice{.missing = Message(runs)};
 }
 
@@ -115,7 +107,8 @@ absl::StatusOr<std::unique_ptr<Backend>> Make(const BackendChoiceOptions& option
   if (!choice.missing.empty()) {
     log::Warn(choice.missing + "; the slower reference backend runs instead");
   }
-  return MakeReference(options, model, progress);
+  return MakeReference({.block_size = options.block_size, .cpu_threads = options.cpu_threads},
+                       model, progress);
 }
 
 }  // namespace

@@ -20,8 +20,9 @@ struct BackendChoiceOptions {
   std::string weight_format = "auto";  // of backend cpu
 };
 
-// `auto` is cpu if it supports the model and the options. Otherwise it is reference, after a
-// warning that names what cpu does not support; `cpu` refuses instead. Only cpu has int8 weights.
+// `auto` is cpu if it supports the model and the options. Otherwise it is reference, if the program
+// has it, after a warning that names what cpu does not support; `cpu` refuses instead. Only cpu has
+// int8 weights.
 BackendFactory BackendChoice(BackendChoiceOptions options);
 
 // Memory of the weights of this rank in the chosen backend. Errors as those of the factory.

@@ -37,10 +37,11 @@ def test_one_listener_on_loopback_and_private_sockets_that_go_away():
     assert not folder.exists()
 
 
-def test_the_router_links_no_torch():
-    output = subprocess.run(["ldd", BIN / "penstock-router"], capture_output=True, text=True,
-                            check=True)
-    assert "torch" not in output.stdout
+@pytest.mark.parametrize("program", ["penstock-router", "penstock-launcher", "penstock-shard"])
+def test_programs_link_libraries_of_the_system_alone(program):
+    output = subprocess.run(["ldd", BIN / program], capture_output=True, text=True, check=True)
+    paths = [line.split(" => ")[1].split(" ")[0] for line in output.stdout.splitlines() if " => " in line]
+    assert paths and all(path.startswith(("/lib/", "/usr/lib/")) for path in paths), paths
 
 
 def test_an_idle_server_hardly_wakes(demo_server):

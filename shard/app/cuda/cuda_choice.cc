@@ -4,9 +4,9 @@
 
 #include "common/log.h"
 #include "common/status.h"
+#include "shard/app/reference_choice.h"
 #include "shard/backend/cuda/cuda_backend.h"
 #include "shard/backend/cuda/program_check.h"
-#include "shard/backend/reference/reference_backend.h"
 
 namespace penstock::shard::cuda {
 namespace {
@@ -29,14 +29,10 @@ absl::Status CudaHasAll(const CudaChoiceOptions& options, const Model& model) {
 absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const CudaChoiceOptions& options,
                                                        const Model& model,
                                                        const LoadProgress& progress) {
-  ReferenceOptions reference;
-  reference.program = model.program;
-  PENSTOCK_ASSIGN_OR_RETURN(reference.weights, model.Load(progress));
-  reference.dtype = model.dtype;
-  reference.device = {Device::Kind::kCuda, 0};
-  reference.stream = options.stream;
-  reference.block_size = options.block_size;
-  return MakeReferenceBackend(std::move(reference));
+  return shard::MakeReference({.device = {Device::Kind::kCuda, 0},
+                               .stream = options.stream,
+                               .block_size = options.block_size},
+                              model, progress);
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> Make(const CudaChoiceOptions& options, Gpu& gpu,

@@ -111,6 +111,22 @@ TEST(LaunchPlanTest, EachRankGetsItsOwnGpu) {
   EXPECT_EQ(fewer->shards[0].program, "/opt/bin/penstock-shard");
 }
 
+TEST(LaunchPlanTest, BackendReferenceHasAProgramOfItsOwn) {
+  Machine machine = kMachine;
+  const auto program = [&machine](std::vector<std::string> arguments) {
+    return MakeLaunchPlan(ValuesOf(std::move(arguments)), machine)->shards[0].program;
+  };
+  EXPECT_EQ(program({"--backend=reference"}), "/opt/bin/penstock-shard-torch");
+  EXPECT_EQ(program({"--dtype=float16"}), "/opt/bin/penstock-shard-torch");
+  EXPECT_EQ(program({"--dtype=float16", "--backend=cpu"}), "/opt/bin/penstock-shard");
+  EXPECT_EQ(program({"--backend=reference", "--shard-program=/x/shard"}), "/x/shard");
+  machine.has_kernels = false;
+  EXPECT_EQ(program({}), "/opt/bin/penstock-shard-torch");
+  machine.gpus = {"0"};
+  machine.cuda_shard = true;
+  EXPECT_EQ(program({"--backend=reference", "--device=cuda"}), "/opt/bin/penstock-shard-cuda");
+}
+
 TEST(LaunchPlanTest, RanksMayShareGpusOnRequest) {
   Machine machine = kMachine;
   machine.gpus = {"3"};
