@@ -13,8 +13,12 @@ constexpr double kMaxTheta = 1e15;
 constexpr double kMaxFactor = 1e6;
 constexpr double kMaxPosition = 2147483647.0;
 
+std::string_view TypeKey(const ConfigReader& scaling) {
+  return scaling.Has("rope_type") ? "rope_type" : "type";
+}
+
 absl::StatusOr<RopeType> ReadType(const ConfigReader& scaling) {
-  const std::string_view key = scaling.Has("rope_type") ? "rope_type" : "type";
+  const std::string_view key = TypeKey(scaling);
   PENSTOCK_ASSIGN_OR_RETURN(const std::string name, scaling.StringOr(key, "default"));
   if (name == "default") return RopeType::kDefault;
   if (name == "linear") return RopeType::kLinear;
@@ -88,6 +92,9 @@ absl::Status ReadLongrope(const ConfigReader& config, const ConfigReader& scalin
 // With `alpha`, as in Hunyuan models, the frequencies are the same for every length.
 absl::Status ReadDynamic(const ConfigReader& scaling, ModelSpec& spec) {
   RopeSpec& rope = spec.rope;
+  if (rope.dim <= 2) {
+    return scaling.Bad(TypeKey(scaling), "another type where 2 dimensions of a head are rotated");
+  }
   PENSTOCK_ASSIGN_OR_RETURN(const double alpha, scaling.NumberOr("alpha", 0.0, 0.0, kMaxTheta));
   if (alpha > 0.0) {
     rope.type = RopeType::kDefault;

@@ -191,6 +191,8 @@ TEST(ModelSpec, NamesAnUnsupportedKey) {
        "config.json: rope_scaling: `short_factor` must be a list of numbers"},
       {R"({"rope_scaling": {"type": "ntk", "factor": 4}})",
        "`type` must be one of default, linear, dynamic, llama3, yarn, longrope"},
+      {R"({"head_dim": 2, "rope_scaling": {"type": "dynamic", "factor": 2.0}})",
+       "`type` must be another type where 2 dimensions of a head are rotated"},
       {R"({"rope_parameters": {"full_attention": {}}})", "RoPE per layer type is not supported"},
       {R"({"torch_dtype": "int8"})", "`torch_dtype` must be one of float32, bfloat16, float16"},
       {R"({"layer_types": ["linear_attention", "full_attention", "full_attention"]})",
