@@ -24,6 +24,7 @@ struct CallForm {
   std::string_view after_name = {};
   ArgumentForm arguments = ArgumentForm::kJson;
   const ArgumentTags* tags = nullptr;
+  bool lines = false;  // each value stands in lines of its own between its tags
   std::string_view quote = {};
   std::string_view call_end = {};
   std::string_view separator = {};  // between two calls

@@ -22,7 +22,7 @@ struct Tool {
   std::string name;
   std::string parameters_json;  // the schema as the client wrote it; empty if there is none
   bool strict = false;
-  std::size_t index = 0;  // in the client's array
+  std::size_t index = 0;   // in the client's array
   json::Value parameters;  // the same, read; null if there is none
 
   // The types of `parameter` by the schema. kAnyType if the schema does not say.

@@ -60,6 +60,7 @@ const Format kQwen3Coder = {.name = "qwen3_coder",
                                      .after_name = ">\n",
                                      .arguments = ArgumentForm::kTags,
                                      .tags = &kTags,
+                                     .lines = true,
                                      .call_end = "\n</tool_call>",
                                      .separator = "\n"}};
 

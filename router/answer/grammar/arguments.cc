@@ -85,8 +85,8 @@ std::string TextValue(LarkWriter& writer, const Parameter& parameter, const std:
   return Json(parameter.schema) + writer.Literal(after);
 }
 
-std::string TaggedArgument(LarkWriter& writer, const ArgumentTags& tags,
-                           const Parameter& parameter) {
+std::string TaggedArgument(LarkWriter& writer, const CallForm& form, const Parameter& parameter) {
+  const ArgumentTags& tags = *form.tags;
   const std::string before(tags.before_name);
   std::string after_name(tags.after_name);
   if (tags.names_type) {
@@ -94,7 +94,7 @@ std::string TaggedArgument(LarkWriter& writer, const ArgumentTags& tags,
     after_name += text ? " string=\"true\">" : " string=\"false\">";
   }
   if (!tags.before_value.empty()) after_name += "\n" + std::string(tags.before_value);
-  const std::string line = tags.lines ? "\n" : "";
+  const std::string line = form.lines ? "\n" : "";
   const std::string after = line + std::string(tags.after_value);
   const std::string head =
       parameter.name.empty()
@@ -103,14 +103,14 @@ std::string TaggedArgument(LarkWriter& writer, const ArgumentTags& tags,
   return head + TextValue(writer, parameter, after) + "\"\\n\" ";
 }
 
-std::string TaggedArguments(LarkWriter& writer, const ArgumentTags& tags,
+std::string TaggedArguments(LarkWriter& writer, const CallForm& form,
                             const std::vector<Parameter>& parameters) {
   std::string out;
   for (const Parameter& parameter : parameters) {
-    const std::string rule = writer.Rule(TaggedArgument(writer, tags, parameter));
+    const std::string rule = writer.Rule(TaggedArgument(writer, form, parameter));
     out += rule + (parameter.name.empty() ? "* " : parameter.required ? " " : "? ");
   }
-  return out + writer.Literal(tags.end);
+  return out + writer.Literal(form.tags->end);
 }
 
 // Python's words; of other values the reader takes JSON.
@@ -159,7 +159,7 @@ std::string Pairs(LarkWriter& writer, const CallForm& form, std::vector<Paramete
 std::string Part(LarkWriter& writer, const CallForm& form, std::vector<Parameter> parameters) {
   switch (form.arguments) {
     case ArgumentForm::kTags:
-      return TaggedArguments(writer, *form.tags, parameters);
+      return TaggedArguments(writer, form, parameters);
     case ArgumentForm::kPython:
       return Pairs(writer, form, std::move(parameters));
     case ArgumentForm::kObject:

@@ -63,8 +63,7 @@ class StrictGrammar {
  public:
   StrictGrammar(const Format& format, const ToolSet& tools, const SpecialTokens& special)
       : format_(format), tools_(tools), opening_(Opening(format.call)), writer_(special) {
-    Sort(format.openers);
-    Sort(format.line_openers);
+    Sort(format);
     calls_ = NamedCalls(writer_, format.call, tools, false);
     after_call_ = AfterCall(writer_, format.call, calls_, true);
   }
@@ -82,15 +81,15 @@ class StrictGrammar {
 
  private:
   // Markers that are texts must not stand in the text, save the main one, which ends it.
-  void Sort(Texts openers) {
-    for (const std::string_view opener : openers) {
+  void Sort(const Format& format) {
+    for (const std::string_view opener : format.openers) {
       if (opening_.starts_with(opener) && opener.size() > main_.size()) main_ = opener;
     }
-    for (const std::string_view opener : openers) {
-      const bool line = std::ranges::find(format_.openers, opener) == format_.openers.end();
-      const bool begins_call = opening_.starts_with(opener);
-      if (opener.empty() || (line && begins_call)) continue;
-      if (writer_.SpecialAt(opener) == nullptr) texts_.emplace_back(opener);
+    for (const Texts openers : {format.openers, format.line_openers}) {
+      for (const std::string_view opener : openers) {
+        const bool text = writer_.SpecialAt(opener) == nullptr;
+        if (text && !opening_.starts_with(opener)) texts_.emplace_back(opener);
+      }
     }
   }
 
