@@ -45,6 +45,13 @@ struct Grammar {
   std::string source;
   // Null: no grammar. It returns the same each time. It may be called from several threads at once.
   std::function<Written()> write;
+  // Grammars that it is made of, and the keys of the request that gave them. If it is refused, the
+  // first one that is refused alone too is named.
+  struct Part {
+    std::string field;
+    GrammarSpec spec;
+  };
+  std::vector<Part> parts = {};
 
   explicit operator bool() const { return write != nullptr; }
 };

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "router/answer/bodies/body.h"
+#include "router/answer/call_form.h"
 #include "router/answer/cursor.h"
 #include "router/answer/tool_set.h"
 
@@ -59,6 +60,8 @@ struct Format {
   Texts dropped;                           // markers of the text that mean nothing to the user
   Texts special;                           // further markers that may be special tokens
   bool calls_end_reasoning = false;        // a call in reasoning ends it
+
+  CallForm call = {};  // what a grammar forces
 
   CallIds call_ids = CallIds::kLong;
   bool text_arguments = false;  // its templates want arguments as text, not as objects

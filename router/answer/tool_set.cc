@@ -163,6 +163,7 @@ absl::StatusOr<ToolSet> ParseTools(std::string_view tools_json) {
     if (!names.insert(tool->name).second) {
       return Bad(place + ".function.name must be unique. Given twice: \"" + tool->name + "\"");
     }
+    tool->index = tools.size();
     tools.push_back(*std::move(tool));
   }
   if (!reader.ok()) return Bad(": " + reader.error().Place());

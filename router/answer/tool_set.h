@@ -3,6 +3,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ struct Tool {
   std::string name;
   std::string parameters_json;  // the schema as the client wrote it; empty if there is none
   bool strict = false;
+  std::size_t index = 0;   // in the client's array
   json::Value parameters;  // the same, read; null if there is none
 
   // The types of `parameter` by the schema. kAnyType if the schema does not say.

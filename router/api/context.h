@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "router/answer/format.h"
+#include "router/answer/special_tokens.h"
 #include "router/api/dialect_set.h"
 #include "router/api/keys.h"
 #include "router/api/permits.h"
@@ -38,6 +39,7 @@ struct ApiOptions {
   std::vector<std::string> cors_headers;     // request headers allowed beside CorsRules
   std::shared_ptr<SpanSink> spans;           // null: nothing is traced
   const answer::Format* answer_format = &answer::NoFormat();  // of tool calls and reasoning
+  answer::SpecialTokens special_tokens;                       // in the markers of the format
   // Why no shard accepts a connection, with the text of TGI's router; nothing if one does. Called
   // from any thread. Null: TGI's routes say why the engine refused instead.
   std::function<std::optional<std::string>()> connect_error;

@@ -28,12 +28,13 @@ constexpr std::pair<std::string_view, std::string_view> kRewordings[] = {
     {"Unknown format:", "`format` is not known:"},
 };
 
-GrammarRefusal NotValid(const absl::Status& status) {
-  std::string text = "grammar is not valid: " + Message(status);
+GrammarRefusal NotValid(const absl::Status& status, std::string field) {
+  std::string name = field == "grammar" ? field : "`" + field + "`";
+  std::string text = std::move(name) + " is not valid: " + Message(status);
   for (const auto& [from, to] : kRewordings) {
     if (const std::size_t at = text.find(from); at != text.npos) text.replace(at, from.size(), to);
   }
-  return {false, std::move(text)};
+  return {false, std::move(text), std::move(field)};
 }
 
 }  // namespace
@@ -110,8 +111,13 @@ GrammarVerdict GrammarChecker::Judge(const Grammar& grammar) const {
   const Vocabulary& vocabulary = vocabulary_.get();
   const absl::Status status =
       vocabulary.ok() ? TryGrammar(**vocabulary, eos_ids_, spec, limit) : vocabulary.status();
-  if (!status.ok()) return NotValid(status);
-  return spec;
+  if (status.ok()) return spec;
+  for (const Grammar::Part& part : grammar.parts) {
+    if (!vocabulary.ok() || limit.IsUsedUp()) break;
+    const auto compiled = (*vocabulary)->Compile(part.spec, {});
+    if (!compiled.ok()) return NotValid(compiled.status(), part.field);
+  }
+  return NotValid(status, "grammar");
 }
 
 void GrammarChecker::Run() {

@@ -169,7 +169,7 @@ void RequestTask::Take(GrammarVerdict verdict) {
   auto& refusal = std::get<GrammarRefusal>(verdict);
   GenerationError error = MakeError(refusal.busy ? ErrorKind::kOverloaded : ErrorKind::kValidation,
                                     std::move(refusal.message));
-  if (!refusal.busy) error.field = "grammar";
+  if (!refusal.busy) error.field = std::move(refusal.field);
   Refuse(std::move(error));
 }
 

@@ -18,6 +18,7 @@ namespace penstock::router {
 struct GrammarRefusal {
   bool busy = false;    // nothing is known of the grammar: too many others are being checked
   std::string message;  // for the client
+  std::string field = "grammar";  // of the request
 };
 using GrammarVerdict = std::variant<GrammarSpec, GrammarRefusal>;
 

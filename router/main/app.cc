@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -48,6 +49,22 @@ const answer::Format& FormatOf(const options::Values& values, const ChatSource& 
   const answer::Format& found = answer::DetectFormat(source.with_tools.value_or(source.plain));
   log::Info("tool calls and reasoning: --tool-format auto found " + std::string(found.name));
   return found;
+}
+
+// The special tokens in the markers of the format.
+answer::SpecialTokens SpecialTokensIn(const answer::Format& format,
+                                      const text::Tokenizer& tokenizer) {
+  std::map<TokenId, std::string> found;
+  for (const std::string& marker : answer::MarkersOf(format)) {
+    const auto ids = tokenizer.Encode(marker, false);
+    if (!ids.ok()) continue;
+    for (const TokenId id : *ids) {
+      if (tokenizer.IsSpecial(id)) found.emplace(id, tokenizer.Token(id).value_or(""));
+    }
+  }
+  answer::SpecialTokens tokens;
+  for (auto& [id, text] : found) tokens.push_back({std::move(text), id});
+  return tokens;
 }
 
 class App {
@@ -192,6 +209,7 @@ std::optional<Failure> App::StartHttp() {
   api.spans = traces_;
   api.keys = access_.keys();
   api.answer_format = answer_format_;
+  api.special_tokens = SpecialTokensIn(*answer_format_, *tokenizer_);
   const DialectOptions dialects = DialectSettings(values_);
   if (dialects.tgi_only) {
     api.connect_error = [address = first_shard_] { return ConnectError(address); };

@@ -74,6 +74,12 @@ const Format kDeepSeekV3 = {.name = "deepseek_v3",
                             .tail = ReadTail,
                             .closers = kClosers,
                             .special = kSpecial,
+                            .call = {.section_begin = kSection,
+                                     .call_begin = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
+                                     .after_name = "\n```json\n",
+                                     .call_end = "\n```<｜tool▁call▁end｜>",
+                                     .separator = "\n",
+                                     .section_end = "<｜tool▁calls▁end｜>"},
                             .text_arguments = true};
 
 const Format kDeepSeekV31 = {.name = "deepseek_v31",
@@ -84,7 +90,12 @@ const Format kDeepSeekV31 = {.name = "deepseek_v31",
                              .header = ReadCall,
                              .tail = ReadTail,
                              .closers = kClosers,
-                             .special = kSpecial};
+                             .special = kSpecial,
+                             .call = {.section_begin = kSection,
+                                      .call_begin = kBegin,
+                                      .after_name = kSeparator,
+                                      .call_end = kEnd,
+                                      .section_end = "<｜tool▁calls▁end｜>"}};
 
 const Format kDeepSeekV32 = {.name = "deepseek_v32",
                              .models = "DeepSeek V3.2",
@@ -94,6 +105,13 @@ const Format kDeepSeekV32 = {.name = "deepseek_v32",
                              .header = ReadDsmlCall,
                              .next_header = ReadInvoke,
                              .closers = kDsmlClosers,
-                             .special = kDsmlSpecial};
+                             .special = kDsmlSpecial,
+                             .call = {.section_begin = "<｜DSML｜function_calls>\n",
+                                      .call_begin = "<｜DSML｜invoke name=\"",
+                                      .after_name = "\">\n",
+                                      .arguments = ArgumentForm::kTags,
+                                      .tags = &kTags,
+                                      .separator = "\n",
+                                      .section_end = "\n</｜DSML｜function_calls>"}};
 
 }  // namespace penstock::router::answer

@@ -45,7 +45,11 @@ const Format kGemma4 = {.name = "gemma4",
                         .openers = kOpeners,
                         .header = ReadCall,
                         .closers = kClosers,
-                        .special = kSpecial};
+                        .special = kSpecial,
+                        .call = {.call_begin = "<|tool_call>call:",
+                                 .arguments = ArgumentForm::kObject,
+                                 .quote = kSpecial[0],
+                                 .call_end = "<tool_call|>"}};
 
 const Format kFunctionGemma = {.name = "functiongemma",
                                .models = "FunctionGemma",
@@ -53,6 +57,10 @@ const Format kFunctionGemma = {.name = "functiongemma",
                                .openers = kFunctionOpeners,
                                .header = ReadFunctionCall,
                                .closers = kFunctionClosers,
-                               .special = kFunctionSpecial};
+                               .special = kFunctionSpecial,
+                               .call = {.call_begin = "<start_function_call>call:",
+                                        .arguments = ArgumentForm::kObject,
+                                        .quote = kFunctionSpecial[0],
+                                        .call_end = "<end_function_call>"}};
 
 }  // namespace penstock::router::answer

@@ -52,7 +52,12 @@ const Format kGlm45 = {.name = "glm45",
                        .reasoning = kReasoning,
                        .openers = kOpeners,
                        .header = ReadCall,
-                       .special = kSpecial};
+                       .special = kSpecial,
+                       .call = {.call_begin = kOpeners[0],
+                                .after_name = "\n",
+                                .arguments = ArgumentForm::kTags,
+                                .tags = &kTags,
+                                .separator = "\n"}};
 
 const Format kGlm4 = {.name = "glm4",
                       .models = "GLM-4 and GLM-Z1",
@@ -61,6 +66,7 @@ const Format kGlm4 = {.name = "glm4",
                       .line_openers = kLineOpeners,
                       .header = ReadLineCall,
                       .closers = kLineEnds,
-                      .dropped = kLineEnds};
+                      .dropped = kLineEnds,
+                      .call = {.after_name = "\n", .separator = "\n"}};
 
 }  // namespace penstock::router::answer

@@ -69,6 +69,9 @@ const Format kGptOss = {.name = "gpt_oss",
                         .header = ReadCall,
                         .closers = kClosers,
                         .dropped = kDropped,
-                        .calls_end_reasoning = true};
+                        .calls_end_reasoning = true,
+                        .call = {.call_begin = "<|channel|>commentary to=functions.",
+                                 .after_name = " <|constrain|>json<|message|>",
+                                 .single = true}};
 
 }  // namespace penstock::router::answer

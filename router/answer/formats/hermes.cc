@@ -32,6 +32,10 @@ const Format kHermes = {.name = "hermes",
                         .header = ReadCall,
                         .next_header = ReadNextCall,
                         .tail = ReadJsonTail,
-                        .closers = kClosers};
+                        .closers = kClosers,
+                        .call = {.call_begin = "<tool_call>\n{\"name\": \"",
+                                 .after_name = "\", \"arguments\": ",
+                                 .call_end = "}\n</tool_call>",
+                                 .separator = "\n"}};
 
 }  // namespace penstock::router::answer

@@ -59,7 +59,13 @@ const Format kGranite = {.name = "granite",
                          .next_header = ReadNextCall,
                          .tail = ReadJsonTail,
                          .closers = kGraniteClosers,
-                         .dropped = kGraniteDropped};
+                         .dropped = kGraniteDropped,
+                         .call = {.section_begin = "<|tool_call|>[",
+                                  .call_begin = "{\"name\": \"",
+                                  .after_name = "\", \"arguments\": ",
+                                  .call_end = "}",
+                                  .separator = ", ",
+                                  .section_end = "]"}};
 
 const Format kPhi4 = {.name = "phi4",
                       .models = "Phi-4, Firefunction",
@@ -69,6 +75,12 @@ const Format kPhi4 = {.name = "phi4",
                       .header = ReadPhiCall,
                       .next_header = ReadNextCall,
                       .tail = ReadJsonTail,
-                      .closers = kPhiClosers};
+                      .closers = kPhiClosers,
+                      .call = {.section_begin = "<|tool_call|>[",
+                               .call_begin = "{\"name\": \"",
+                               .after_name = "\", \"arguments\": ",
+                               .call_end = "}",
+                               .separator = ", ",
+                               .section_end = "]<|/tool_call|>"}};
 
 }  // namespace penstock::router::answer

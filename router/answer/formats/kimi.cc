@@ -39,6 +39,12 @@ const Format kKimi = {.name = "kimi_k2",
                       .closers = kClosers,
                       .special = kSpecial,
                       .calls_end_reasoning = true,
+                      .call = {.section_begin = kSection,
+                               .call_begin = "<|tool_call_begin|>functions.",
+                               .numbered = true,
+                               .after_name = kArguments,
+                               .call_end = kClosers[0],
+                               .section_end = kClosers[1]},
                       .call_ids = CallIds::kNumbered};
 
 }  // namespace penstock::router::answer

@@ -43,6 +43,10 @@ const Format kLlama3 = {.name = "llama3_json",
                         .header = ReadCall,
                         .next_header = ReadNextCall,
                         .tail = ReadJsonTail,
-                        .closers = kClosers};
+                        .closers = kClosers,
+                        .call = {.call_begin = "{\"name\": \"",
+                                 .after_name = "\", \"parameters\": ",
+                                 .call_end = "}",
+                                 .separator = "; "}};
 
 }  // namespace penstock::router::answer

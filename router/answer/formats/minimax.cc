@@ -60,7 +60,13 @@ const Format kMiniMaxM1 = {.name = "minimax_m1",
                            .header = ReadLinesCall,
                            .next_header = ReadNextLine,
                            .tail = ReadJsonTail,
-                           .closers = kLinesClosers};
+                           .closers = kLinesClosers,
+                           .call = {.section_begin = "<tool_calls>\n",
+                                    .call_begin = "{\"name\": \"",
+                                    .after_name = "\", \"arguments\": ",
+                                    .call_end = "}",
+                                    .separator = "\n",
+                                    .section_end = "\n</tool_calls>"}};
 
 const Format kMiniMaxM2 = {.name = "minimax_m2",
                            .models = "MiniMax M2",
@@ -69,6 +75,13 @@ const Format kMiniMaxM2 = {.name = "minimax_m2",
                            .openers = kOpeners,
                            .header = ReadCall,
                            .next_header = ReadInvoke,
-                           .closers = kClosers};
+                           .closers = kClosers,
+                           .call = {.section_begin = "<minimax:tool_call>\n",
+                                    .call_begin = "<invoke name=\"",
+                                    .after_name = "\">\n",
+                                    .arguments = ArgumentForm::kTags,
+                                    .tags = &kTags,
+                                    .separator = "\n",
+                                    .section_end = "\n</minimax:tool_call>"}};
 
 }  // namespace penstock::router::answer

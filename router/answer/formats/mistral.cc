@@ -52,6 +52,12 @@ const Format kMistral = {.name = "mistral_v3",
                          .next_header = ReadNextInList,
                          .tail = ReadJsonTail,
                          .closers = kListClosers,
+                         .call = {.section_begin = "[TOOL_CALLS] [",
+                                  .call_begin = "{\"name\": \"",
+                                  .after_name = "\", \"arguments\": ",
+                                  .call_end = "}",
+                                  .separator = ", ",
+                                  .section_end = "]"},
                          .call_ids = CallIds::kNine};
 
 const Format kMistralNamed = {.name = "mistral_v11",
@@ -64,6 +70,7 @@ const Format kMistralNamed = {.name = "mistral_v11",
                               .tail = ReadJsonTail,
                               .closers = kListClosers,
                               .special = kSpecial,
+                              .call = {.call_begin = kMarker, .after_name = "[ARGS]"},
                               .call_ids = CallIds::kNine};
 
 }  // namespace penstock::router::answer

@@ -63,7 +63,13 @@ const Format kLlama4 = {.name = "llama4_pythonic",
                         .line_openers = kLlamaLineOpeners,
                         .header = ReadLlamaCall,
                         .next_header = ReadNextLlamaCall,
-                        .closers = kLlamaClosers};
+                        .closers = kLlamaClosers,
+                        .call = {.section_begin = "[",
+                                 .after_name = "(",
+                                 .arguments = ArgumentForm::kPython,
+                                 .call_end = ")",
+                                 .separator = ", ",
+                                 .section_end = "]"}};
 
 const Format kGemma3 = {.name = "gemma3",
                         .models = "Gemma 2 and 3",
@@ -72,6 +78,12 @@ const Format kGemma3 = {.name = "gemma3",
                         .header = ReadGemmaCall,
                         .next_header = ReadNextGemmaCall,
                         .tail = ReadGemmaTail,
-                        .closers = kGemmaEnds};
+                        .closers = kGemmaEnds,
+                        .call = {.section_begin = "```tool_code\n",
+                                 .after_name = "(",
+                                 .arguments = ArgumentForm::kPython,
+                                 .call_end = ")",
+                                 .separator = "\n",
+                                 .section_end = "\n```"}};
 
 }  // namespace penstock::router::answer

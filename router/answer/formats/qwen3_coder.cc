@@ -55,7 +55,14 @@ const Format kQwen3Coder = {.name = "qwen3_coder",
                             .reasoning = kQwenReasoning,
                             .openers = kQwenOpeners,
                             .header = ReadQwenCall,
-                            .closers = kQwenClosers};
+                            .closers = kQwenClosers,
+                            .call = {.call_begin = "<tool_call>\n<function=",
+                                     .after_name = ">\n",
+                                     .arguments = ArgumentForm::kTags,
+                                     .tags = &kTags,
+                                     .lines = true,
+                                     .call_end = "\n</tool_call>",
+                                     .separator = "\n"}};
 
 const Format kSeedOss = {.name = "seed_oss",
                          .models = "Seed-OSS",
@@ -64,6 +71,12 @@ const Format kSeedOss = {.name = "seed_oss",
                          .openers = kSeedOpeners,
                          .header = ReadSeedCall,
                          .next_header = ReadFunction,
-                         .closers = kSeedClosers};
+                         .closers = kSeedClosers,
+                         .call = {.call_begin = "<seed:tool_call>\n<function=",
+                                  .after_name = ">\n",
+                                  .arguments = ArgumentForm::kTags,
+                                  .tags = &kTags,
+                                  .call_end = "\n</seed:tool_call>",
+                                  .separator = "\n"}};
 
 }  // namespace penstock::router::answer

@@ -53,6 +53,7 @@ void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exch
     return RefuseRequest(context, *exchange, Errors(), *error);
   }
   const auto& tools = std::get<ToolChoice>(choice);
+  if (tools.NeedsGrammar() && (tools.required || !HasGrammar(request))) keys.grammar = "tools";
   auto messages =
       MessagesForTemplate(HasDeveloperRole(context, request) ? request.messages.json
                                                              : request.messages.WithSystemRoles(),

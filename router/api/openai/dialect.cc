@@ -216,8 +216,9 @@ const ErrorFormat& ErrorsAbout(ErrorKeys keys) {
         {"prompt", "max_tokens"}};
     std::vector<Format> all;
     for (const auto& [prompt, length] : kLengths) {
-      for (const std::string_view grammar : {"response_format", "structured_outputs", "guided_json",
-                                             "guided_regex", "guided_choice", "guided_grammar"}) {
+      for (const std::string_view grammar :
+           {"response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice",
+            "guided_grammar", "tools"}) {
         all.emplace_back(ErrorKeys{prompt, length, grammar});
       }
     }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "router/api/openai/chat_template_inputs.h"
+#include "router/api/openai/tool_grammar.h"
 #include "router/json/reader.h"
 #include "router/json/unicode.h"
 #include "router/json/writer.h"
@@ -148,15 +149,33 @@ Check CheckLength(const Common& c, std::string_view field, std::optional<std::ui
   return MustBe("min_tokens", limit, std::to_string(c.min_tokens));
 }
 
+bool OffersGrammars(const ApiContext& context) {
+  return context.options.grammar && context.engine.Facts().has_grammar;
+}
+
 // Adds the grammar of the body, if the server offers grammars.
 Check AddGrammar(const ApiContext& context, const Common& request, GenerationRequest& lowered) {
   auto read = LowerGrammar(request);
   if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
   lowered.grammar = std::get<Grammar>(std::move(read));
-  const bool offered = context.options.grammar && context.engine.Facts().has_grammar;
-  if (!lowered.grammar || offered) return std::nullopt;
+  if (!lowered.grammar || OffersGrammars(context)) return std::nullopt;
   return ApiError{ApiErrorKind::kUnsupported, "the server does not offer grammars",
                   std::string(GrammarKeyOf(request))};
+}
+
+// A call that must come leaves no room for an answer by the body's own grammar.
+Check AddToolGrammar(const ApiContext& context, const ChatRequest& request,
+                     const ToolChoice& choice, GenerationRequest& lowered) {
+  if (!choice.NeedsGrammar() || (lowered.grammar && !choice.required)) return std::nullopt;
+  if (!OffersGrammars(context)) {
+    return Unsupported(choice.required ? "tool_choice" : "tools",
+                       choice.required ? "`required` or of a tool needs grammars, which the server "
+                                         "does not offer"
+                                       : "with `strict` need grammars, which the server does not "
+                                         "offer");
+  }
+  lowered.grammar = ToolGrammar(context, choice, request.parallel_tool_calls);
+  return std::nullopt;
 }
 
 void AskForPrompt(LogprobRequest& logprobs, std::uint32_t top_n) {
@@ -335,9 +354,6 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const T
                   std::string messages, const std::string& client_id) {
   if (auto error = CheckCommon(context, request)) return *std::move(error);
   if (auto error = CheckChatFeatures(context, request)) return *std::move(error);
-  if (choice.required) {
-    return Unsupported("tool_choice", "`required` or of a named tool is not supported");
-  }
   const bool named = request.max_completion_tokens.has_value();
   const auto most = named ? request.max_completion_tokens : request.max_tokens;
   if (auto error = CheckLength(request, named ? "max_completion_tokens" : "max_tokens", most)) {
@@ -345,6 +361,7 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const T
   }
   GenerationRequest lowered = LowerCommon(request, client_id);
   if (auto error = AddGrammar(context, request, lowered)) return *std::move(error);
+  if (auto error = AddToolGrammar(context, request, choice, lowered)) return *std::move(error);
   ChatInput chat;
   chat.template_source = AsString(request.chat_template);
   chat.messages_json = std::move(messages);

@@ -23,6 +23,8 @@ Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& requ
 
 // The grammar that the body asks for with one of its keys. No key: no grammar.
 std::variant<Grammar, ApiError> LowerGrammar(const GrammarKeys& keys);
+// Whether one of the keys gives a grammar.
+bool HasGrammar(const GrammarKeys& keys);
 // The key that names a grammar.
 std::string_view GrammarKeyOf(const GrammarKeys& keys);
 

@@ -72,6 +72,12 @@ GrammarOrError LowerGrammar(const GrammarKeys& keys) {
   return one.Lower();
 }
 
+bool HasGrammar(const GrammarKeys& keys) {
+  return (keys.response_format && keys.response_format->type != "text") ||
+         keys.structured_outputs || keys.guided_json || keys.guided_regex || keys.guided_choice ||
+         keys.guided_grammar;
+}
+
 std::string_view GrammarKeyOf(const GrammarKeys& keys) {
   if (keys.structured_outputs) return "structured_outputs";
   if (keys.guided_json) return "guided_json";

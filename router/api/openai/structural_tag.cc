@@ -1,28 +1,15 @@
 #include <algorithm>
-#include <cctype>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "router/answer/grammar/lark_writer.h"
 #include "router/api/openai/grammar_forms.h"
 #include "router/json/reader.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::openai {
 namespace {
-
-// A text as a regular expression that matches it and nothing else, without a `/`.
-void AppendEscaped(std::string& out, std::string_view text) {
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x80 || std::isalnum(byte) != 0) {
-      out += c;
-      continue;
-    }
-    constexpr char kDigits[] = "0123456789abcdef";
-    out.append("\\x").append({kDigits[byte >> 4], kDigits[byte & 15]});
-  }
-}
 
 // The structures of one trigger, without the trigger itself: "rest of begin" schema "end" | …
 std::string Alternatives(const StructuralTag& tag, std::string_view trigger) {
@@ -44,7 +31,7 @@ std::string LarkOf(const StructuralTag& tag) {
   for (std::size_t i = 0; i < tag.triggers.size(); ++i) {
     const std::string number = std::to_string(i);
     std::string escaped;
-    AppendEscaped(escaped, tag.triggers[i]);
+    answer::AppendRegexOf(escaped, tag.triggers[i]);
     triggers += (i == 0 ? "" : "|") + escaped;
     groups += (i == 0 ? "g" : " | g") + number;
     rules += "g" + number + ": t" + number + " (" + Alternatives(tag, tag.triggers[i]) + ")\n";

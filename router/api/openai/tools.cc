@@ -1,5 +1,6 @@
 #include "router/api/openai/tools.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -95,6 +96,11 @@ std::variant<answer::ToolSet, ApiError> Selected(answer::ToolSet all, const Want
 }
 
 }  // namespace
+
+bool ToolChoice::NeedsGrammar() const {
+  return tools != nullptr &&
+         (required || std::ranges::any_of(tools->tools(), &answer::Tool::strict));
+}
 
 std::variant<ToolChoice, ApiError> ChooseTools(const ApiContext& context,
                                                const ChatRequest& request) {

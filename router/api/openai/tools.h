@@ -14,6 +14,9 @@ struct ToolChoice {
   std::shared_ptr<const answer::ToolSet> tools;  // that may be called; null: none
   bool required = false;                         // the answer must have a call
   bool named = false;                            // of a tool that the request names
+
+  // Calls must match a grammar: one is required, or a tool is strict.
+  bool NeedsGrammar() const;
 };
 
 // The tools of a chat. Errors name the key: a tool that is malformed, a choice of a tool that is
