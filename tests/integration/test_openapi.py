@@ -57,7 +57,7 @@ OURS = [
     ("POST", "/v1/messages/count_tokens", [COUNT, "{"]),
     ("POST", "/api/chat", [OLLAMA, {**OLLAMA, "stream": False}, {**OLLAMA, "messages": []}, {}, "{"]),
     ("POST", "/api/generate", [GENERATE, {**GENERATE, "stream": False, "raw": True}, {**GENERATE, "suffix": "x"}]),
-    ("POST", "/api/show", [{"model": "model"}, {"model": "other"}]),
+    ("POST", "/api/show", [{"model": "model"}, "{"]),
     *[("GET", path, [None]) for path in ("/api/tags", "/api/ps", "/api/version")],
 ]
 
