@@ -28,8 +28,10 @@ namespace penstock::router {
 // Chat input; JSON texts as the client sent them (order of keys kept).
 struct ChatInput {
   std::string messages_json;
-  std::string tools_json;                           // empty = none
-  std::string kwargs_json;                          // extra template variables, empty = none
+  std::string tools_json;   // empty = none
+  std::string kwargs_json;  // extra template variables, empty = none
+  // Messages with which these ones begin. What both prompts begin with is kept beyond the request.
+  std::string kept_messages_json = {};
   std::optional<std::string> template_source = {};  // in place of the server's chat template
   bool add_generation_prompt = true;
 };
@@ -124,6 +126,8 @@ struct GenerationStart {
     std::vector<TokenInfo> top;
   };
   std::vector<Alternatives> prompt_alternatives = {};
+  std::uint32_t cached_tokens = 0;  // of the prompt
+  std::uint32_t kept_tokens = 0;    // leading ones that are kept beyond the request
 };
 
 struct GenerationToken {

@@ -12,6 +12,7 @@
 #include "router/api/media_type.h"
 #include "router/api/refusal_span.h"
 #include "router/api/run.h"
+#include "router/api/signed_exchange.h"
 #include "router/http/text.h"
 
 namespace penstock::router {
@@ -156,6 +157,7 @@ RouteMatch Api::MatchPlain(const RequestHead& head) const {
   const auto refuse = [&](ApiErrorKind kind, std::string message) {
     match.refusal =
         dialects.fallback().Reword(dialect->Errors().Response({kind, std::move(message), ""}));
+    dialect->Sign(head, *match.refusal);
   };
   const auto allow = [&] {
     match.refusal->headers.push_back({"allow", Allowed(dialects, head.path)});
@@ -193,6 +195,9 @@ RouteMatch Api::MatchPlain(const RequestHead& head) const {
   match.quiet = matched->quiet;
   match.handle = [&context = context_, route = matched, dialect](
                      HttpRequest request, std::shared_ptr<Exchange> exchange) {
+    if (dialect->Signs()) {
+      exchange = std::make_shared<SignedExchange>(std::move(exchange), *dialect, request.head);
+    }
     if (context.options.spans != nullptr && route->method == "POST") {
       exchange =
           WithRefusalSpan(std::move(exchange), context.options.spans, request.head, route->pattern);
@@ -205,12 +210,14 @@ RouteMatch Api::MatchPlain(const RequestHead& head) const {
 
 HttpResponse Api::Refuse(const RequestHead& head, const HttpFailure& failure) const {
   const DialectSet& dialects = context_.dialects;
-  HttpResponse response = dialects.OwnerOf(head.path).Errors().Response(FromHttp(failure));
+  const Dialect& dialect = dialects.OwnerOf(head.path);
+  HttpResponse response = dialect.Errors().Response(FromHttp(failure));
   response.status = failure.status;
   if (head.method == "POST" && context_.options.spans != nullptr) {
     TraceRefusal(*context_.options.spans, head, "unread", failure.status, failure.message);
   }
   response = dialects.fallback().Reword(std::move(response));
+  dialect.Sign(head, response);
   for (Header& header : Cors(head)) response.headers.push_back(std::move(header));
   return response;
 }

@@ -18,7 +18,7 @@ struct CorsRules {
                                                    "x-stainless-*", "x-penstock-*"};
   // Headers of answers that a page may read; empty: those that every browser lets it read.
   std::string_view exposed =
-      "allow,retry-after,retry-after-ms,x-should-retry,www-authenticate,x-request-id,"
+      "allow,retry-after,retry-after-ms,x-should-retry,www-authenticate,x-request-id,request-id,"
       "x-penstock-ignored,x-compute-type,x-compute-time,x-compute-characters,x-total-time,"
       "x-validation-time,x-queue-time,x-inference-time,x-time-per-token,x-prompt-tokens,"
       "x-generated-tokens";

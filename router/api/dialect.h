@@ -64,6 +64,10 @@ class Dialect {
   // that could not be read.
   virtual bool Owns(std::string_view) const { return false; }
 
+  // Adds to an answer of its routes, or to a refusal in its form, what it says about the request.
+  virtual void Sign(const RequestHead&, HttpResponse&) const {}
+  virtual bool Signs() const { return false; }
+
   // May change an error that arose outside a handler. It is called on the server's default dialect,
   // for the refusals of all dialects.
   virtual HttpResponse Reword(HttpResponse response) const { return response; }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "router/api/anthropic/dialect.h"
 #include "router/api/djl/dialect.h"
 #include "router/api/effective/dialect.h"
 #include "router/api/native/dialect.h"
+#include "router/api/ollama/dialect.h"
 #include "router/api/openai/dialect.h"
 #include "router/api/sagemaker/dialect.h"
 #include "router/api/tgi/dialect.h"
@@ -42,7 +44,9 @@ DialectSet MakeDialects(const DialectOptions& options) {
   const Dialect& fallback = *dialects[djl_first ? 1 : 0];
   if (!options.tgi_only) {
     dialects.push_back(sagemaker::MakeDialect(options.djl, fallback));
+    dialects.push_back(anthropic::MakeDialect());
     dialects.push_back(openai::MakeDialect());
+    dialects.push_back(ollama::MakeDialect());
   }
   dialects.push_back(effective::MakeDialect(options.batching));
   dialects.push_back(native::MakeDialect(fallback));

@@ -209,7 +209,7 @@ void GenerationService::OnPins(const std::vector<scheduler::PinChange>& changes)
       const std::lock_guard lock(mutex_);
       const auto found = tasks_.find(change.made_by);
       if (found != tasks_.end()) {
-        owner = {found->second->tenant(), found->second->cached_prompt()};
+        owner = {found->second->tenant(), found->second->kept_text()};
       }
     }
     cached_prompts_.Take(change, owner, now);

@@ -68,7 +68,10 @@ class RequestTask final : public Strand,
 
   // Any thread. Constant.
   const std::string& tenant() const { return request_.tenant; }
-  const std::string& cached_prompt() const { return request_.cached_prompt; }
+  const std::string& kept_text() const {
+    const auto* chat = std::get_if<ChatInput>(&request_.prompt);
+    return chat == nullptr ? request_.cached_prompt : chat->kept_messages_json;
+  }
 
   // Any thread. The client has gone: the sink gets no event but one that is being delivered.
   void Abandon() { abandoned_ = true; }
@@ -141,6 +144,7 @@ class RequestTask final : public Strand,
   std::uint32_t prompt_characters_ = 0;
   std::string prompt_end_;
   std::uint32_t cached_tokens_ = 0;
+  std::uint32_t kept_tokens_ = 0;
   Time arrived_;
   Time queued_;
   Time started_;

@@ -48,7 +48,7 @@ class Exchange {
   // The whole answer.
   virtual void Respond(HttpResponse response) = 0;
 
-  // An event stream; `head.body` is not used. While it is silent, comment lines are sent.
+  // A stream of events; `head.body` is not used. While it is silent, `head.filler` is sent.
   virtual void StartStream(HttpResponse head) = 0;
   // Whole events. Events that gather while the client reads are sent in one write. False: the
   // client has left or reads too slowly, and nothing more will be taken.

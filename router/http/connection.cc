@@ -25,8 +25,6 @@ constexpr std::uint64_t kLingerBytes = std::uint64_t{128} << 20;
 // g++ 12 destroys some temporaries of a co_await expression twice: here every argument of an
 // awaited call that owns memory is a named object.
 
-constexpr std::string_view kComment = ":\n\n";
-
 Time After(Duration duration) { return SteadyNow() + duration; }
 
 }  // namespace
@@ -218,7 +216,7 @@ Connection::Awaitable<bool> Connection::Answer(Present& present) {
 // Writes what the application gives until the answer is complete. False: it was not delivered.
 Connection::Awaitable<bool> Connection::AnswerSteps(Present& present, ExchangeState& exchange) {
   bool streaming = false;
-  bool commented = false;  // a stream of events, in which a comment means nothing
+  std::string_view filler;  // of the stream, while it is silent
   Time last_sent = SteadyNow();
   Time cut_at = Time::max();
   while (true) {
@@ -229,7 +227,7 @@ Connection::Awaitable<bool> Connection::AnswerSteps(Present& present, ExchangeSt
     }
     if (output.head && !output.stream) co_return co_await Send(present, *output.head);
     if (output.head) {
-      commented = output.head->content_type == "text/event-stream";
+      filler = output.head->filler;
       present.status = output.head->status;
       present.keep_alive = present.keep_alive && !present.head.http10;
     }
@@ -247,20 +245,21 @@ Connection::Awaitable<bool> Connection::AnswerSteps(Present& present, ExchangeSt
     if (output.finished) co_return !output.cut;
     if (!bytes.empty()) continue;
     last_sent = std::max(last_sent, exchange.DirectSent().last_sent);
-    if (!co_await WaitForAnswer(exchange, commented ? last_sent : Time::max(), cut_at)) {
+    if (!co_await WaitForAnswer(exchange, filler.empty() ? Time::max() : last_sent, cut_at)) {
       co_return false;
     }
     exchange.HoldDirect();
     last_sent = std::max(last_sent, exchange.DirectSent().last_sent);
-    const bool silent = commented && SteadyNow() - last_sent >= context_.options.stream_comment;
+    const bool silent =
+        !filler.empty() && SteadyNow() - last_sent >= context_.options.stream_comment;
     if (silent) {
-      std::string comment;
+      std::string bytes_in_silence;
       if (present.head.http10) {
-        comment = kComment;
+        bytes_in_silence = filler;
       } else {
-        AppendChunk(comment, kComment);
+        AppendChunk(bytes_in_silence, filler);
       }
-      if (!co_await Write(comment)) co_return false;
+      if (!co_await Write(bytes_in_silence)) co_return false;
       last_sent = SteadyNow();
     }
   }

@@ -54,6 +54,8 @@ struct HttpResponse {
   std::vector<Header> headers;
   std::string body;
   std::optional<RequestFailure> failure = {};  // of an error; not sent
+  // Of a stream: what is sent whenever it has been silent for long. Of static storage.
+  std::string_view filler = {};
 };
 
 // Why a request cannot be served before a dialect has seen it.

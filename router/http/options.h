@@ -42,7 +42,7 @@ struct HttpOptions {
   Duration head_timeout = std::chrono::seconds(10);    // first byte to the end of the head
   Duration body_timeout = std::chrono::seconds(30);    // plus one second per KiB received
   Duration write_stall = std::chrono::seconds(30);     // without one byte taken by the client
-  Duration stream_comment = std::chrono::seconds(15);  // silence on a stream before a comment line
+  Duration stream_comment = std::chrono::seconds(15);  // silence before the filler of a stream
   Duration total_timeout = std::chrono::seconds(600);  // of one answer; 0: none
   Duration linger = std::chrono::seconds(2);  // discarding what a refused client still sends
 };

@@ -148,8 +148,25 @@ PromptBuilder::Outcome PromptBuilder::FromChat(const ChatInput& chat,
   if (auto* error = std::get_if<GenerationError>(&rendered)) return std::move(*error);
   const auto& text = std::get<std::string>(rendered);
   Outcome outcome = FromText(text, request);
-  if (auto* prompt = std::get_if<Prompt>(&outcome)) prompt->end = EndOf(text);
+  if (auto* prompt = std::get_if<Prompt>(&outcome)) {
+    prompt->end = EndOf(text);
+    if (!chat.kept_messages_json.empty()) prompt->pinned_tokens = KeptTokens(chat, prompt->ids);
+  }
   return outcome;
+}
+
+// A template may refuse the kept messages alone, for example without an answer to come. Then
+// nothing is kept.
+std::uint32_t PromptBuilder::KeptTokens(const ChatInput& chat, std::span<const TokenId> ids) const {
+  ChatInput kept = chat;
+  kept.messages_json = chat.kept_messages_json;
+  kept.add_generation_prompt = false;
+  const RenderedChat rendered = Render(kept);
+  const auto* text = std::get_if<std::string>(&rendered);
+  if (text == nullptr) return 0;
+  const auto alone = tokenizer_->Encode(*text, false);
+  if (!alone.ok()) return 0;
+  return static_cast<std::uint32_t>(std::ranges::mismatch(ids, *alone).in1 - ids.begin());
 }
 
 GenerationError PromptBuilder::TooLong(std::uint32_t tokens, std::string_view given) const {

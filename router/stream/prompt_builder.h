@@ -28,7 +28,7 @@ struct Prompt {
   // Unicode characters of the text, after rendering; 0 for a prompt of ids.
   std::uint32_t characters = 0;
   std::uint32_t max_new_tokens = 0;             // 1 … max_total_tokens - ids.size()
-  std::uint32_t pinned_tokens = 0;              // leading ids of the cached prompt
+  std::uint32_t pinned_tokens = 0;              // leading ids to be kept
   std::string end;                              // the last characters of a chat
   std::vector<std::vector<TokenId>> bad_words;  // GenerationRequest::bad_words as tokens
 };
@@ -65,6 +65,7 @@ class PromptBuilder {
   Outcome AfterCachedPrompt(const std::string& text, const GenerationRequest& request) const;
   Outcome FromIds(std::span<const TokenId> ids) const;
   Outcome FromChat(const ChatInput& chat, const GenerationRequest& request) const;
+  std::uint32_t KeptTokens(const ChatInput& chat, std::span<const TokenId> ids) const;
   GenerationError TooLong(std::uint32_t tokens, std::string_view given) const;
   absl::Status AddBadWords(const std::vector<std::string>& words, Prompt& prompt) const;
   Outcome WithinLimits(Prompt prompt, const GenerationRequest& request) const;

@@ -21,6 +21,21 @@ def server():
         yield running
 
 
+CHAT_TEMPLATE = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}assistant: "
+
+
+@pytest.fixture(scope="session")
+def tools_server(tmp_path_factory):
+    """A simulated shard that outputs the text between <<< and >>> of the last message, in the format hermes."""
+    if not (BIN / "penstock-launcher").exists():
+        pytest.skip(f"binaries are not built in {BIN.parent.name}/bin")
+    config = tmp_path_factory.mktemp("template") / "tokenizer_config.json"
+    config.write_text(json.dumps({"chat_template": CHAT_TEMPLATE}))
+    with Server("--shard-program", BIN / "penstock-simshard", "--tokens", "echo",
+                "--tool-format", "hermes", "--tokenizer-config-path", config) as running:
+        yield running
+
+
 @pytest.fixture(scope="session")
 def golden():
     """golden(name): the case of that name of tests/data/goldens/demo.json."""

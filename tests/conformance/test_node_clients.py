@@ -35,12 +35,22 @@ def echo():
         yield running
 
 
+def run_script(name, server):
+    done = subprocess.run([node_program(), "--test", f"{name}.test.mjs"], cwd=FOLDER, timeout=120,
+                          env={**os.environ, "PENSTOCK_URL": server.url}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+
+
 @pytest.mark.parametrize("script, package", [
     ("fetch", None), ("openai", "openai"), ("huggingface", "@huggingface/inference"),
     ("huggingface2", "huggingface-inference-2")])
 def test_node(echo, script, package):
     if package is not None and not (FOLDER / "node_modules" / package).exists():
         pytest.skip(f"the package {package} is not installed (npm could not reach a registry)")
-    done = subprocess.run([node_program(), "--test", f"{script}.test.mjs"], cwd=FOLDER, timeout=120,
-                          env={**os.environ, "PENSTOCK_URL": echo.url}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    run_script(script, echo)
+
+
+def test_node_anthropic(tools_server):
+    if not (FOLDER / "node_modules" / "@anthropic-ai" / "sdk").exists():
+        pytest.skip("the package @anthropic-ai/sdk is not installed (npm could not reach a registry)")
+    run_script("anthropic", tools_server)

@@ -6,8 +6,6 @@ import json
 import openai
 import pytest
 
-from penstock_testing import BIN, Server
-
 TOOLS = [
     {"type": "function", "function": {"name": name, "parameters": {
         "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}
@@ -18,23 +16,9 @@ CALLS = ("<think>\nLook it up.\n</think>\n\nI look.\n"
 ARGUMENTS = [{"city": 'Paris "é"'}, {"city": "Rome"}]
 
 
-TEMPLATE = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}assistant: "
-
-
-@pytest.fixture(scope="module")
-def echo(tmp_path_factory):
-    if not (BIN / "penstock-launcher").exists():
-        pytest.skip(f"binaries are not built in {BIN.parent.name}/bin")
-    config = tmp_path_factory.mktemp("template") / "tokenizer_config.json"
-    config.write_text(json.dumps({"chat_template": TEMPLATE}))
-    with Server("--shard-program", BIN / "penstock-simshard", "--tokens", "echo",
-                "--tool-format", "hermes", "--tokenizer-config-path", config) as running:
-        yield running
-
-
 @pytest.fixture
-def client(echo):
-    with openai.OpenAI(base_url=f"{echo.url}/v1", api_key="unused", max_retries=0) as made:
+def client(tools_server):
+    with openai.OpenAI(base_url=f"{tools_server.url}/v1", api_key="unused", max_retries=0) as made:
         yield made
 
 

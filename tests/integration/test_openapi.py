@@ -7,6 +7,10 @@ import json
 import jsonschema
 import pytest
 
+MESSAGES = {"model": "model", "max_tokens": 4, "messages": [{"role": "user", "content": "Hello"}]}
+COUNT = {key: MESSAGES[key] for key in ("model", "messages")}
+OLLAMA = {"model": "model", "messages": MESSAGES["messages"], "options": {"num_predict": 4}}
+GENERATE = {"model": "model", "prompt": "Once", "options": {"num_predict": 4}}
 INPUTS = {"inputs": "Once upon a time", "parameters": {"max_new_tokens": 4}}
 FULL = {"inputs": "Once upon a time", "parameters": {
     "max_new_tokens": 4, "details": True, "decoder_input_details": True, "do_sample": True, "best_of": 2,
@@ -49,7 +53,16 @@ OURS = [
     ("POST", "/v1/completions", [{**PROMPT, "logprobs": 2}, {**PROMPT, "logprobs": 2, "stream": True}]),
     ("POST", "/invocations", [DJL, LINES]),
     ("GET", "/v1/models/{id}", [None]),
+    ("POST", "/v1/messages", [MESSAGES, {**MESSAGES, "stream": True}, {**MESSAGES, "max_tokens": 0}, COUNT, "{"]),
+    ("POST", "/v1/messages/count_tokens", [COUNT, "{"]),
+    ("POST", "/api/chat", [OLLAMA, {**OLLAMA, "stream": False}, {**OLLAMA, "messages": []}, {}, "{"]),
+    ("POST", "/api/generate", [GENERATE, {**GENERATE, "stream": False, "raw": True}, {**GENERATE, "suffix": "x"}]),
+    ("POST", "/api/show", [{"model": "model"}, "{"]),
+    *[("GET", path, [None]) for path in ("/api/tags", "/api/ps", "/api/version")],
 ]
+
+
+LINES_OF_JSON = ("application/jsonlines", "application/x-ndjson")
 
 
 def json_schema(document):
@@ -66,7 +79,7 @@ def json_schema(document):
 
 def events(media, body):
     text = body.decode()
-    if media == "application/jsonlines":
+    if media in LINES_OF_JSON:
         return [json.loads(line) for line in text.splitlines()]
     data = [line[5:].strip() for line in text.splitlines() if line.startswith("data:")]
     return [json.loads(item) for item in data if item != "[DONE]"]
@@ -98,7 +111,7 @@ class Document:
             return status
         assert media in content, (what, media, payload)
         schema = content[media]["schema"]
-        if media in ("text/event-stream", "application/jsonlines"):
+        if media in ("text/event-stream", *LINES_OF_JSON):
             got = events(media, payload)
             assert got, what
             for event in got:

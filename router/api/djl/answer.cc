@@ -201,7 +201,10 @@ class StreamAnswer final : public AnswerWriter {
   void Open() {
     if (std::exchange(open_, true)) return;
     HttpResponse head = sse::Head();
-    if (style_.formatter == Formatter::kJsonLines) head.content_type = "application/jsonlines";
+    if (style_.formatter == Formatter::kJsonLines) {
+      head.content_type = "application/jsonlines";
+      head.filler = {};
+    }
     exchange_->StartStream(std::move(head));
   }
 

@@ -1,18 +1,16 @@
 // The handlers of both kinds of completions.
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "router/api/body.h"
 #include "router/api/openai/answer.h"
-#include "router/api/openai/chat_template_inputs.h"
 #include "router/api/openai/dialect.h"
 #include "router/api/openai/lower.h"
+#include "router/api/openai/prepare_chat.h"
 #include "router/api/openai/request.h"
-#include "router/api/openai/tools.h"
 #include "router/api/run.h"
 
 namespace penstock::router::openai {
@@ -34,11 +32,6 @@ void Start(ApiContext& context, const Common& request, AnswerStyle style, ErrorK
          });
 }
 
-bool HasDeveloperRole(const ApiContext& context, const ChatRequest& request) {
-  if (!request.chat_template) return context.engine.Facts().template_has_developer;
-  return request.chat_template->text.find("developer") != std::string_view::npos;
-}
-
 }  // namespace
 
 void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
@@ -48,26 +41,22 @@ void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exch
   ErrorKeys keys = {"messages", request.max_tokens ? "max_tokens" : "messages",
                     GrammarKeyOf(request)};
   if (request.max_completion_tokens) keys.length = "max_completion_tokens";
-  auto choice = ChooseTools(context, request);
-  if (const auto* error = std::get_if<ApiError>(&choice)) {
+  auto prepared = PrepareChat(context, request, http.head.request_id);
+  if (const auto* error = std::get_if<ApiError>(&prepared)) {
     return RefuseRequest(context, *exchange, Errors(), *error);
   }
-  const auto& tools = std::get<ToolChoice>(choice);
-  if (tools.NeedsGrammar() && (tools.required || !HasGrammar(request))) keys.grammar = "tools";
-  auto messages =
-      MessagesForTemplate(HasDeveloperRole(context, request) ? request.messages.json
-                                                             : request.messages.WithSystemRoles(),
-                          *context.options.answer_format);
+  auto& chat = std::get<PreparedChat>(prepared);
+  const bool tools_rule = chat.tools.required || !HasGrammar(request);
+  if (chat.tools.NeedsGrammar() && tools_rule) keys.grammar = "tools";
   AnswerStyle style = MakeStyle(context, true, http.head.request_id);
   style.logprobs = request.logprobs;
   style.choices_per_prompt = request.n.value_or(1);
   style.format = context.options.answer_format;
-  style.read = {.tools = tools.tools, .parallel_calls = request.parallel_tool_calls};
-  style.named_tool = tools.named;
-  style.earlier_calls = messages.calls;
-  Start(context, request, std::move(style), keys,
-        LowerChat(context, request, tools, std::move(messages.json), http.head.request_id),
-        http.head, std::move(exchange));
+  style.read = {.tools = chat.tools.tools, .parallel_calls = request.parallel_tool_calls};
+  style.named_tool = chat.tools.named;
+  style.earlier_calls = chat.earlier_calls;
+  Start(context, request, std::move(style), keys, std::move(chat.candidates), http.head,
+        std::move(exchange));
 }
 
 void Completions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {

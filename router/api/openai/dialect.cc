@@ -131,8 +131,8 @@ std::vector<Route> Routes() {
            {.body = "OpenAiCompletionRequest",
             .contents = {{{kJson, "OpenAiCompletion"}, {kEvents, "OpenAiCompletion"}}},
             .failure = "OpenAiErrorResponse"}),
-      Public(Get("/v1/models", Models, {.contents = {{{kJson, "ModelsInfo"}}}})),
-      Public(Get("/v1/models/{id}", Model, {.contents = {{{kJson, "ModelInfo"}}}})),
+      Public(Get("/v1/models", Models, {.contents = {{{kJson, "ModelsInfo,AnthropicModels"}}}})),
+      Public(Get("/v1/models/{id}", Model, {.contents = {{{kJson, "ModelInfo,AnthropicModel"}}}})),
   };
 }
 

@@ -19,7 +19,7 @@ using testing::Post;
 using testing::RawClient;
 using testing::RawResponse;
 
-const HttpResponse kStreamHead{200, "text/event-stream", {}, ""};
+const HttpResponse kStreamHead{200, "text/event-stream", {}, "", {}, ":\n\n"};
 
 class ServerStreamTest : public ServerFixture {};
 
@@ -118,7 +118,7 @@ TEST_F(ServerStreamTest, AClientThatReadsNothingIsCutAfterTheStallTime) {
   EXPECT_EQ(closed.Wait(), CloseReason::kTooSlow);
 }
 
-TEST_F(ServerStreamTest, ASilentStreamGetsComments) {
+TEST_F(ServerStreamTest, ASilentStreamGetsItsFiller) {
   options_.stream_comment = milliseconds(20);
   Start();
   RawClient client(port_);

@@ -128,6 +128,22 @@ TEST(PromptBuilder, RendersAChat) {
   EXPECT_EQ(Refused(Builder(), request).kind, ErrorKind::kValidation);
 }
 
+// Kept are the tokens that both prompts have.
+TEST(PromptBuilder, KeptMessagesOfAChatArePinned) {
+  GenerationRequest request;
+  request.add_special_tokens = false;
+  ChatInput chat{.messages_json = R"([{"role":"user","content":"cat"},
+                                      {"role":"user","content":"he"}])"};
+  chat.kept_messages_json = R"([{"role":"user","content":"cat"}])";
+  request.prompt = chat;
+  const Prompt prompt = Built(Builder(), request);
+  EXPECT_EQ(prompt.pinned_tokens, 4u) << "BOS and three letters";
+  EXPECT_GT(prompt.ids.size(), 4u);
+  chat.kept_messages_json = R"([{"role":"system","content":"x"}])";
+  request.prompt = chat;
+  EXPECT_EQ(Built(Builder(), request).pinned_tokens, 0u) << "the template refuses them";
+}
+
 TEST(PromptBuilder, WithoutATemplateChatsAreRefused) {
   const TempFolder folder;
   folder.Write("tokenizer.json", text::ByteLevelJson());
