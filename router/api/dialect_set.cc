@@ -7,6 +7,7 @@
 #include "router/api/effective/dialect.h"
 #include "router/api/native/dialect.h"
 #include "router/api/openai/dialect.h"
+#include "router/api/responses/dialect.h"
 #include "router/api/sagemaker/dialect.h"
 #include "router/api/tgi/dialect.h"
 
@@ -43,6 +44,7 @@ DialectSet MakeDialects(const DialectOptions& options) {
   if (!options.tgi_only) {
     dialects.push_back(sagemaker::MakeDialect(options.djl, fallback));
     dialects.push_back(openai::MakeDialect());
+    dialects.push_back(responses::MakeDialect(options.response_store));
   }
   dialects.push_back(effective::MakeDialect(options.batching));
   dialects.push_back(native::MakeDialect(fallback));
