@@ -9,6 +9,7 @@
 #include "router/api/native/dialect.h"
 #include "router/api/ollama/dialect.h"
 #include "router/api/openai/dialect.h"
+#include "router/api/responses/dialect.h"
 #include "router/api/sagemaker/dialect.h"
 #include "router/api/tgi/dialect.h"
 
@@ -47,6 +48,7 @@ DialectSet MakeDialects(const DialectOptions& options) {
     dialects.push_back(anthropic::MakeDialect());
     dialects.push_back(openai::MakeDialect());
     dialects.push_back(ollama::MakeDialect());
+    dialects.push_back(responses::MakeDialect(options.response_store));
   }
   dialects.push_back(effective::MakeDialect(options.batching));
   dialects.push_back(native::MakeDialect(fallback));

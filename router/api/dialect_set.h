@@ -8,6 +8,7 @@
 
 #include "router/api/dialect.h"
 #include "router/api/djl/options.h"
+#include "router/api/responses/store.h"
 
 namespace penstock::router {
 
@@ -16,6 +17,7 @@ struct DialectOptions {
   bool tgi_only = false;  // --api-profile tgi: stands in for TGI's router
   DjlOptions djl;
   std::string batching = "continuous";  // shown by GET /stats
+  responses::StoreLimits response_store;
 };
 
 class DialectSet {

@@ -40,7 +40,8 @@ struct RouteDoc {
 
 struct Route {
   std::string_view method;   // GET (serves HEAD too), POST or DELETE
-  std::string_view pattern;  // an exact path, or a prefix of paths if it ends in "/{id}"
+  // An exact path. "{id}" stands for a part of it without slashes, and at the end for all the rest.
+  std::string_view pattern;
   Handler handler = nullptr;
   Access access = Access::kKey;
   bool quiet = false;  // successes write no line to the access log
@@ -71,14 +72,21 @@ inline Route Probe(std::string_view pattern, Handler handler, RouteDoc doc) {
 
 // Whether its requests need the shards. Such requests are refused while the server drains.
 inline bool Generates(const Route& route) {
-  return route.method == "POST" && !route.pattern.ends_with("tokenize");
+  return route.method == "POST" && !route.pattern.ends_with("tokenize") &&
+         !route.pattern.ends_with("/cancel");
 }
 
 inline bool Matches(const Route& route, std::string_view path) {
   constexpr std::string_view kId = "{id}";
-  if (!route.pattern.ends_with(kId)) return route.pattern == path;
-  const std::string_view prefix = route.pattern.substr(0, route.pattern.size() - kId.size());
-  return path.size() > prefix.size() && path.starts_with(prefix);
+  const std::size_t at = route.pattern.find(kId);
+  if (at == route.pattern.npos) return route.pattern == path;
+  const std::string_view prefix = route.pattern.substr(0, at);
+  const std::string_view suffix = route.pattern.substr(at + kId.size());
+  if (path.size() <= prefix.size() + suffix.size()) return false;
+  if (!path.starts_with(prefix) || !path.ends_with(suffix)) return false;
+  path.remove_prefix(prefix.size());
+  path.remove_suffix(suffix.size());
+  return suffix.empty() || path.find('/') == path.npos;
 }
 
 }  // namespace penstock::router

@@ -48,6 +48,12 @@ class Run final : public std::enable_shared_from_this<Run> {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
+  void OfferCancel() {
+    writer_->OfferCancel([weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->Cancel();
+    });
+  }
+
   void Submit(Exchange& exchange, std::vector<GenerationRequest> requests) {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       candidates_[i].max_new_tokens = requests[i].max_new_tokens;
@@ -226,6 +232,20 @@ class Run final : public std::enable_shared_from_this<Run> {
     for (const RequestId id : running) context_.engine.Cancel(id);
   }
 
+  void Cancel() {
+    std::vector<RequestId> running;
+    {
+      const std::lock_guard lock(mutex_);
+      if (over_) return;
+      constexpr std::string_view kWhy = "the client cancelled it";
+      running = Over(kWhy);
+      context_.metrics.requests().Cancelled();
+      TellEnd({.failure = RequestFailure{"cancelled", std::string(kWhy)}});
+      writer_->Cancelled();
+    }
+    for (const RequestId id : running) context_.engine.Cancel(id);
+  }
+
   ApiContext& context_;
   const ErrorFormat& errors_;
   const std::string tenant_;
@@ -257,6 +277,7 @@ void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan p
   RequestTrace trace = RequestTrace::Begin(context.options.spans, requests, plan.arrived);
   const auto run =
       std::make_shared<Run>(context, exchange, std::move(plan), std::move(trace), requests.size());
+  run->OfferCancel();
   run->Submit(*exchange, std::move(requests));
 }
 

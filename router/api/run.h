@@ -20,10 +20,13 @@
 namespace penstock::router {
 
 // Turns the events of a request into one answer of a dialect. Never called by two threads at once.
-// The last call is AllEnded or Failed; both answer or end the exchange.
+// The last call is AllEnded, Failed or Cancelled, which answer or end the exchange.
 class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
+  // Before all others. `cancel` ends the request at the wish of its client. It may be called from
+  // any thread that is not in a call of the writer, also when the request is over.
+  virtual void OfferCancel(std::function<void()>) {}
   virtual void Start(std::size_t, const GenerationStart&) {}
   virtual void Token(std::size_t, GenerationToken) {}
   virtual void End(std::size_t candidate, GenerationEnd end) = 0;
@@ -31,6 +34,8 @@ class AnswerWriter {
   virtual bool Flush() { return true; }
   virtual void AllEnded(Time ended) = 0;
   virtual void Failed(const ApiError& error) = 0;
+  // Ended by `cancel`. Only for writers that keep it.
+  virtual void Cancelled() {}
   // One of several candidates failed. True: the writer reported it and the others continue. False:
   // all end with Failed.
   virtual bool FailedAlone(std::size_t, const ApiError&) { return false; }

@@ -39,6 +39,13 @@ constexpr OptionSpec kRows[] = {
     OptionSpec(
         "trust-request-chat-template", Type::kBool, "false",
         "Let chats bring a template of their own in `chat_template`; if off, it is refused."),
+    OptionSpec(
+        "response-store-entries", Int(0, 1000000), "1024",
+        "Maximum number of responses kept for GET /v1/responses/{id} and previous_response_id; "
+        "the oldest leave first. 0 keeps none.",
+        {.advanced = true}),
+    OptionSpec("response-store-memory", Bytes(1048576), "64MiB",
+               "Maximum size of the kept responses together.", {.advanced = true}),
     OptionSpec("payload-limit", Bytes(1024, 1073741824), "16MiB", "Maximum size of a request body.",
                {.advanced = true}),
     OptionSpec(

@@ -42,7 +42,7 @@ std::string_view DescribeStatus(int status) {
 std::vector<ApiErrorKind> KindsOf(const Route& route) {
   std::vector<ApiErrorKind> kinds;
   if (route.access == Access::kKey) kinds.push_back(kUnauthorized);
-  if (route.pattern.ends_with("{id}")) kinds.push_back(kNotFound);
+  if (route.pattern.find("{id}") != route.pattern.npos) kinds.push_back(kNotFound);
   if (route.method != "POST") return kinds;
   for (const ApiErrorKind kind : {kMalformedJson, kWrongType, kContentType, kValidation, kTooLarge,
                                   kOverloaded, kUnavailable, kInternal}) {

@@ -50,7 +50,7 @@ void AppendBlocked(std::string& out, const RequestRecord& record) {
 
 // The ids of OpenAI's answers are a prefix, the request's id, `-` and a number.
 std::optional<std::string> RequestOfAnswer(std::string_view id) {
-  for (const std::string_view prefix : {"chatcmpl-", "cmpl-"}) {
+  for (const std::string_view prefix : {"chatcmpl-", "cmpl-", "resp_"}) {
     if (!id.starts_with(prefix)) continue;
     id.remove_prefix(prefix.size());
     return std::string(id.substr(0, id.rfind('-')));

@@ -213,12 +213,14 @@ const ErrorFormat& ErrorsAbout(ErrorKeys keys) {
         {"messages", "max_tokens"},
         {"messages", "max_completion_tokens"},
         {"prompt", "prompt"},
-        {"prompt", "max_tokens"}};
+        {"prompt", "max_tokens"},
+        {"input", "input"},
+        {"input", "max_output_tokens"}};
     std::vector<Format> all;
     for (const auto& [prompt, length] : kLengths) {
       for (const std::string_view grammar :
            {"response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice",
-            "guided_grammar", "tools"}) {
+            "guided_grammar", "text.format", "tools"}) {
         all.emplace_back(ErrorKeys{prompt, length, grammar});
       }
     }

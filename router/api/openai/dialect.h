@@ -16,7 +16,7 @@ const ErrorFormat& Errors();
 
 // The keys of a request that an error about its length or grammar names. Of static storage.
 struct ErrorKeys {
-  std::string_view prompt = "prompt";      // or "messages"
+  std::string_view prompt = "prompt";      // or "messages", "input"
   std::string_view length = "max_tokens";  // the key that gave the length; the prompt's if none did
   std::string_view grammar = "response_format";  // the key that gave the grammar
   friend bool operator==(const ErrorKeys&, const ErrorKeys&) = default;

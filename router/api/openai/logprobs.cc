@@ -86,14 +86,27 @@ void Logprobs::Add(const GenerationToken& token) {
 std::string Logprobs::Take() {
   const std::size_t count = committed_;
   if (count == 0) return "null";
-  std::string out = chat_ ? TakeChat(count) : TakeCompletion(count);
-  entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count));
-  committed_ = 0;
-  held_ = entries_.size();
+  std::string out =
+      chat_ ? json::ObjectText("content", json::Raw{ListOf(count)}, "refusal", nullptr)
+            : TakeCompletion(count);
+  Remove(count);
   return out;
 }
 
-std::string Logprobs::TakeChat(std::size_t count) const {
+std::string Logprobs::TakeList() {
+  const std::size_t count = committed_;
+  std::string out = ListOf(count);
+  Remove(count);
+  return out;
+}
+
+void Logprobs::Remove(std::size_t count) {
+  entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count));
+  committed_ = 0;
+  held_ = entries_.size();
+}
+
+std::string Logprobs::ListOf(std::size_t count) const {
   const auto append_top = [](std::string& out, const TokenInfo& token) {
     out += '{';
     AppendChatToken(out, token);
@@ -105,8 +118,9 @@ std::string Logprobs::TakeChat(std::size_t count) const {
     json::AppendMembers(out, "top_logprobs", json::Array(entry.top, append_top));
     out += '}';
   };
-  return json::ObjectText("content", json::Array(std::span(entries_).first(count), append),
-                          "refusal", nullptr);
+  std::string out;
+  json::AppendArray(out, std::span(entries_).first(count), append);
+  return out;
 }
 
 std::string Logprobs::TakeCompletion(std::size_t count) {

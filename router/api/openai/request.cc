@@ -106,6 +106,10 @@ std::string_view KindName(std::string_view found) {
   return found == "sequence" ? "an array" : found;
 }
 
+constexpr BodyRules kRules = {.limits = kPythonLimits, .to_error = ToApiError};
+
+}  // namespace
+
 ApiError ToApiError(const json::Error& error) {
   if (error.kind == json::Error::Kind::kSyntax) {
     return {ApiErrorKind::kMalformedJson, "the body is not valid JSON: " + error.Text(),
@@ -122,10 +126,6 @@ ApiError ToApiError(const json::Error& error) {
   if (wrong.field == "body") wrong.field.clear();
   return wrong;
 }
-
-constexpr BodyRules kRules = {.limits = kPythonLimits, .to_error = ToApiError};
-
-}  // namespace
 
 void AppendRequestSchemas(std::string& out) {
   json::AppendSchema<ChatRequest>(out, "OpenAiChatRequest", kChat);

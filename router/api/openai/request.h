@@ -162,6 +162,9 @@ bool ReadValue(json::Reader& reader, StructuredOutputs& out, std::string_view ex
 bool ReadValue(json::Reader& reader, Messages& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, Prompts& out, std::string_view expected);
 
+// The error of a reader of such a body.
+ApiError ToApiError(const json::Error& error);
+
 // The bodies as JSON schemas, members of an object of them.
 void AppendRequestSchemas(std::string& out);
 
