@@ -34,11 +34,6 @@ void Start(ApiContext& context, const Common& request, AnswerStyle style, ErrorK
          });
 }
 
-bool HasDeveloperRole(const ApiContext& context, const ChatRequest& request) {
-  if (!request.chat_template) return context.engine.Facts().template_has_developer;
-  return request.chat_template->text.find("developer") != std::string_view::npos;
-}
-
 }  // namespace
 
 void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
@@ -53,10 +48,7 @@ void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exch
     return RefuseRequest(context, *exchange, Errors(), *error);
   }
   const auto& tools = std::get<ToolChoice>(choice);
-  auto messages =
-      MessagesForTemplate(HasDeveloperRole(context, request) ? request.messages.json
-                                                             : request.messages.WithSystemRoles(),
-                          *context.options.answer_format);
+  TemplateMessages messages = MessagesOf(context, request);
   AnswerStyle style = MakeStyle(context, true, http.head.request_id);
   style.logprobs = request.logprobs;
   style.choices_per_prompt = request.n.value_or(1);
