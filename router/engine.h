@@ -202,9 +202,15 @@ struct TokenSpan {
   TokenId id = 0;
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
+  std::string spelling = {};  // the vocabulary's, where asked for
+};
+struct TokenizeOptions {
+  bool add_special_tokens = true;
+  bool spellings = false;
 };
 
 using RenderedChat = std::variant<std::string, GenerationError>;
+using DecodedTokens = std::variant<std::string, GenerationError>;
 using TokenizedText = std::variant<std::vector<TokenSpan>, GenerationError>;
 
 // Facts for /info, /v1/models and limits; fixed once the engine is ready.
@@ -270,11 +276,13 @@ class Engine {
   // Takes the request; all outcomes, errors too, arrive at the sink. The id is known at once.
   virtual RequestId Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) = 0;
 
-  // A chat as its template writes it, and the tokens of a text. `done` is called once, on a thread
-  // of the text pool; it must not block. A call into a stopped engine is dropped.
+  // A chat as its template writes it, the tokens of a text, and the text of tokens with their
+  // special ones. `done` is called once, on a thread of the text pool; it must not block. A call
+  // into a stopped engine is dropped.
   virtual void Render(ChatInput chat, std::function<void(RenderedChat)> done) = 0;
-  virtual void Tokenize(std::string text, bool add_special_tokens,
+  virtual void Tokenize(std::string text, TokenizeOptions options,
                         std::function<void(TokenizedText)> done) = 0;
+  virtual void Detokenize(std::vector<TokenId> ids, std::function<void(DecodedTokens)> done) = 0;
 
   // The client is gone. No event follows for it once the sink has returned false or Cancel returned
   // and the events already on their way were delivered. Unknown ids are ignored.

@@ -156,12 +156,19 @@ void GenerationService::Render(ChatInput chat, std::function<void(RenderedChat)>
       [this, chat = std::move(chat), done = std::move(done)] { done(prompts_.Render(chat)); }));
 }
 
-void GenerationService::Tokenize(std::string text, bool add_special_tokens,
+void GenerationService::Tokenize(std::string text, TokenizeOptions options,
                                  std::function<void(TokenizedText)> done) {
   pool_.Schedule(std::make_shared<TextTask>(
-      [this, text = std::move(text), add_special_tokens, done = std::move(done)] {
-        done(TokenizeText(prompts_.tokenizer(), text, add_special_tokens));
+      [this, text = std::move(text), options, done = std::move(done)] {
+        done(TokenizeText(prompts_.tokenizer(), text, options));
       }));
+}
+
+void GenerationService::Detokenize(std::vector<TokenId> ids,
+                                   std::function<void(DecodedTokens)> done) {
+  pool_.Schedule(std::make_shared<TextTask>([this, ids = std::move(ids), done = std::move(done)] {
+    done(DetokenizeIds(prompts_.tokenizer(), ids));
+  }));
 }
 
 ModelFacts GenerationService::Facts() const { return facts_; }

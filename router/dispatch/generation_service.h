@@ -74,8 +74,9 @@ class GenerationService final : public Engine, private CoreListener {
 
   RequestId Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) override;
   void Render(ChatInput chat, std::function<void(RenderedChat)> done) override;
-  void Tokenize(std::string text, bool add_special_tokens,
+  void Tokenize(std::string text, TokenizeOptions options,
                 std::function<void(TokenizedText)> done) override;
+  void Detokenize(std::vector<TokenId> ids, std::function<void(DecodedTokens)> done) override;
   void Cancel(RequestId request) override;
   ModelFacts Facts() const override;
   HealthReport CheckHealth() const override;

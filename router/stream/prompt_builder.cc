@@ -183,8 +183,8 @@ GenerationError PromptBuilder::TooLong(std::uint32_t tokens, std::string_view gi
 }
 
 TokenizedText TokenizeText(const text::Tokenizer& tokenizer, std::string_view text,
-                           bool add_special_tokens) {
-  const auto encoding = tokenizer.EncodeWithOffsets(text, add_special_tokens);
+                           TokenizeOptions options) {
+  const auto encoding = tokenizer.EncodeWithOffsets(text, options.add_special_tokens);
   if (!encoding.ok()) return FromStatus(kInputs, encoding.status());
   std::vector<TokenSpan> spans;
   spans.reserve(encoding->ids.size());
@@ -192,8 +192,17 @@ TokenizedText TokenizeText(const text::Tokenizer& tokenizer, std::string_view te
     const auto [begin, end] = encoding->offsets[i];
     spans.push_back(
         {encoding->ids[i], static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
+    if (options.spellings) {
+      spans.back().spelling = tokenizer.Token(encoding->ids[i]).value_or("");
+    }
   }
   return spans;
+}
+
+DecodedTokens DetokenizeIds(const text::Tokenizer& tokenizer, std::span<const TokenId> ids) {
+  auto text = tokenizer.Decode(ids, false);
+  if (!text.ok()) return FromStatus("tokens", text.status());
+  return *std::move(text);
 }
 
 // A word has other tokens at the beginning of a text than after a blank, so both forms are bad.

@@ -75,8 +75,9 @@ class PromptBuilder {
   PromptLimits limits_;
 };
 
-// The tokens of a text, for /tokenize.
+// The tokens of a text, for /tokenize, and the text of tokens, for /detokenize.
 TokenizedText TokenizeText(const text::Tokenizer& tokenizer, std::string_view text,
-                           bool add_special_tokens);
+                           TokenizeOptions options);
+DecodedTokens DetokenizeIds(const text::Tokenizer& tokenizer, std::span<const TokenId> ids);
 
 }  // namespace penstock::router

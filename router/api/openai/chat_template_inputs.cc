@@ -69,6 +69,15 @@ TemplateMessages MessagesForTemplate(const std::string& messages_json,
   return {changed ? json::ToText(*messages) : messages_json, count};
 }
 
+TemplateMessages MessagesOf(const ApiContext& context, const ChatRequest& request) {
+  const auto& own = request.chat_template;
+  const bool has_developer = own ? own->text.find("developer") != std::string_view::npos
+                                 : context.engine.Facts().template_has_developer;
+  return MessagesForTemplate(
+      has_developer ? request.messages.json : request.messages.WithSystemRoles(),
+      *context.options.answer_format);
+}
+
 std::string VariablesForTemplate(const std::optional<json::Raw>& given,
                                  const std::optional<std::string>& reasoning_effort) {
   if (!reasoning_effort) return given ? std::string(given->text) : "";

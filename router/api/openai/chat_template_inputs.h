@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "router/answer/format.h"
+#include "router/api/context.h"
+#include "router/api/openai/request.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::openai {
@@ -20,6 +22,9 @@ struct TemplateMessages {
 // reasoning as `reasoning_content`. Messages without either stay as they are.
 TemplateMessages MessagesForTemplate(const std::string& messages_json,
                                      const answer::Format& format);
+
+// The messages of a request for the template that it uses.
+TemplateMessages MessagesOf(const ApiContext& context, const ChatRequest& request);
 
 // The client's variables, and `reasoning_effort` as the templates know it: low, medium or high.
 // The effort none becomes enable_thinking: false. Empty if there are none.

@@ -131,12 +131,19 @@ std::vector<Route> Routes() {
            {.body = "OpenAiCompletionRequest",
             .contents = {{{kJson, "OpenAiCompletion"}, {kEvents, "OpenAiCompletion"}}},
             .failure = "OpenAiErrorResponse"}),
+      Post("/detokenize", Detokenize,
+           {.body = "DetokenizeRequest", .contents = {{{kJson, "DetokenizeResponse"}}}}),
+      Public(Get("/version", Version, {.contents = {{{kJson, "Version"}}}})),
       Public(Get("/v1/models", Models, {.contents = {{{kJson, "ModelsInfo,AnthropicModels"}}}})),
       Public(Get("/v1/models/{id}", Model, {.contents = {{{kJson, "ModelInfo,AnthropicModel"}}}})),
   };
 }
 
 constexpr docs::Shape kShapes[] = {
+    {"TokensResponse",
+     "count:integer max_model_len:integer tokens:integer[] token_strs:string[]?"},
+    {"DetokenizeResponse", "prompt:string"},
+    {"Version", "version:string"},
     {"OpenAiError", "message:string type:string param:string? code:string?"},
     {"OpenAiErrorResponse", "error:OpenAiError"},
     {"PromptTokensDetails", "cached_tokens:integer"},
@@ -188,7 +195,8 @@ class OpenAiDialect final : public Dialect {
     // Clients append these to their base URL, whatever it is.
     return path == kBase || path.starts_with("/v1/") ||
            std::ranges::any_of(routes(), [path, kBase](const Route& route) {
-             return path.ends_with(route.pattern.substr(kBase.size()));
+             return route.pattern.starts_with(kBase) &&
+                    path.ends_with(route.pattern.substr(kBase.size()));
            });
   }
   void AppendSchemas(std::string& out) const override {

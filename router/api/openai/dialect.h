@@ -26,6 +26,11 @@ const ErrorFormat& ErrorsAbout(ErrorKeys keys);
 
 void ChatCompletions(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void Completions(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+// vLLM's POST /tokenize, POST /detokenize and GET /version. TGI's dialect serves the first path, and
+// hands over the bodies that are vLLM's.
+void Tokenize(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+void Detokenize(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+void Version(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 // GET /v1/models and GET /v1/models/{id}; ids may hold slashes.
 void Models(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void Model(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);

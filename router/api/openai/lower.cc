@@ -42,12 +42,6 @@ Check InRange(std::string_view field, const std::optional<float>& value, float l
   return MustBe(field, "from " + Text(least) + " to " + Text(greatest), Text(*value));
 }
 
-Check CheckModel(const ApiContext& context, const std::string& model) {
-  const ModelFacts facts = context.engine.Facts();
-  if (IsServedModel(facts, model)) return std::nullopt;
-  return ModelNotFound(facts, model);
-}
-
 Check CheckSampling(const Common& c) {
   if (auto error = InRange("temperature", c.temperature, 0, 2)) return error;
   if (auto error = InRange("top_p", c.top_p, 0, 1)) return error;
@@ -96,17 +90,6 @@ Check CheckBadWords(const Common& c) {
       return MustHave("bad_words",
                       "strings of at most " + std::to_string(kMaxBadWordBytes) + " bytes",
                       word.size());
-    }
-  }
-  return std::nullopt;
-}
-
-Check CheckTokenIds(std::string_view field, const std::vector<TokenId>& ids,
-                    std::uint32_t vocabulary) {
-  for (const TokenId id : ids) {
-    if (id < 0 || static_cast<std::uint32_t>(id) >= vocabulary) {
-      return Invalid(field, "must have token ids from 0 to " + std::to_string(vocabulary - 1) +
-                                ". Given: " + std::to_string(id));
     }
   }
   return std::nullopt;
@@ -271,14 +254,8 @@ Check CheckChatTemplate(const ApiContext& context, const ChatRequest& request) {
                   source->size());
 }
 
-Check CheckChatFeatures(const ApiContext& context, const ChatRequest& request) {
-  if (request.messages.count == 0) return Invalid("messages", "must have at least one message");
+Check CheckChatFeatures(const ChatRequest& request) {
   if (auto error = CheckAnswerKind(request)) return error;
-  if (auto error = CheckChatTemplate(context, request)) return error;
-  const auto& kwargs = request.chat_template_kwargs;
-  if (kwargs && !kwargs->text.starts_with('{')) {
-    return MustBe("chat_template_kwargs", "an object", kwargs->text.substr(0, 100));
-  }
   if (request.max_tokens == 0u) return MustBe("max_tokens", "at least 1", "0");
   if (request.top_logprobs && !request.logprobs) {
     return MustBe("top_logprobs", "absent unless `logprobs` is true",
@@ -350,10 +327,46 @@ bool IsServedModel(const ModelFacts& facts, std::string_view name) {
          name == facts.model_id;
 }
 
+std::optional<ApiError> CheckModel(const ApiContext& context, const std::string& model) {
+  const ModelFacts facts = context.engine.Facts();
+  if (IsServedModel(facts, model)) return std::nullopt;
+  return ModelNotFound(facts, model);
+}
+
+std::optional<ApiError> CheckTokenIds(std::string_view field, const std::vector<TokenId>& ids,
+                                      std::uint32_t vocabulary) {
+  for (const TokenId id : ids) {
+    if (id < 0 || static_cast<std::uint32_t>(id) >= vocabulary) {
+      return Invalid(field, "must have token ids from 0 to " + std::to_string(vocabulary - 1) +
+                                ". Given: " + std::to_string(id));
+    }
+  }
+  return std::nullopt;
+}
+
+std::variant<ChatInput, ApiError> LowerChatInput(const ApiContext& context,
+                                                 const ChatRequest& request, std::string messages) {
+  if (request.messages.count == 0) return Invalid("messages", "must have at least one message");
+  if (auto error = CheckChatTemplate(context, request)) return *std::move(error);
+  const auto& kwargs = request.chat_template_kwargs;
+  if (kwargs && !kwargs->text.starts_with('{')) {
+    return MustBe("chat_template_kwargs", "an object", kwargs->text.substr(0, 100));
+  }
+  ChatInput chat;
+  chat.template_source = AsString(request.chat_template);
+  chat.messages_json = std::move(messages);
+  if (!IsEmptyArray(request.tools)) chat.tools_json = request.tools->text;
+  chat.kwargs_json = VariablesForTemplate(kwargs, request.reasoning_effort);
+  chat.add_generation_prompt = request.add_generation_prompt;
+  return chat;
+}
+
 Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const ToolChoice& choice,
                   std::string messages, const std::string& client_id) {
   if (auto error = CheckCommon(context, request)) return *std::move(error);
-  if (auto error = CheckChatFeatures(context, request)) return *std::move(error);
+  auto chat = LowerChatInput(context, request, std::move(messages));
+  if (auto* error = std::get_if<ApiError>(&chat)) return std::move(*error);
+  if (auto error = CheckChatFeatures(request)) return *std::move(error);
   const bool named = request.max_completion_tokens.has_value();
   const auto most = named ? request.max_completion_tokens : request.max_tokens;
   if (auto error = CheckLength(request, named ? "max_completion_tokens" : "max_tokens", most)) {
@@ -362,13 +375,7 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const T
   GenerationRequest lowered = LowerCommon(request, client_id);
   if (auto error = AddGrammar(context, request, lowered)) return *std::move(error);
   if (auto error = AddToolGrammar(context, request, choice, lowered)) return *std::move(error);
-  ChatInput chat;
-  chat.template_source = AsString(request.chat_template);
-  chat.messages_json = std::move(messages);
-  if (!IsEmptyArray(request.tools)) chat.tools_json = request.tools->text;
-  chat.kwargs_json = VariablesForTemplate(request.chat_template_kwargs, request.reasoning_effort);
-  chat.add_generation_prompt = request.add_generation_prompt;
-  lowered.prompt = std::move(chat);
+  lowered.prompt = std::get<ChatInput>(std::move(chat));
   lowered.kept_markers = answer::MarkersOf(*context.options.answer_format);
   lowered.request_class = RequestClass::kOpenAiChat;
   lowered.add_special_tokens = false;  // the template writes them

@@ -15,6 +15,15 @@ namespace penstock::router::openai {
 
 using Lowered = std::variant<std::vector<GenerationRequest>, ApiError>;
 
+// Whether the body names the served model, and whether the ids of `field` are in its vocabulary.
+std::optional<ApiError> CheckModel(const ApiContext& context, const std::string& model);
+std::optional<ApiError> CheckTokenIds(std::string_view field, const std::vector<TokenId>& ids,
+                                      std::uint32_t vocabulary);
+
+// What the chat template is given. `messages`: of MessagesForTemplate.
+std::variant<ChatInput, ApiError> LowerChatInput(const ApiContext& context,
+                                                 const ChatRequest& request, std::string messages);
+
 // One generation per choice, in the order of their index. `messages`: of MessagesForTemplate.
 Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const ToolChoice& choice,
                   std::string messages, const std::string& client_id);

@@ -8,6 +8,7 @@
 namespace penstock::router::openai {
 namespace {
 
+using json::MakeField;
 using json::MakeFieldOf;
 
 // A completion may have no token, to score its prompt.
@@ -91,6 +92,27 @@ constexpr auto kCompletion = json::Join(
                                                                     "a positive integer"),
     });
 
+constexpr auto kTokenize = std::array{
+    MakeFieldOf<TokenizeRequest, &Common::model>("model", "a string"),
+    MakeField<&TokenizeRequest::prompt>("prompt", "a string"),
+    MakeFieldOf<TokenizeRequest, &ChatRequest::messages>("messages", "an array"),
+    MakeField<&TokenizeRequest::add_special_tokens>("add_special_tokens", "a boolean"),
+    MakeField<&TokenizeRequest::return_token_strs>("return_token_strs", "a boolean"),
+    MakeFieldOf<TokenizeRequest, &ChatRequest::add_generation_prompt>("add_generation_prompt",
+                                                                      "a boolean"),
+    MakeField<&TokenizeRequest::continue_final_message>("continue_final_message", "a boolean"),
+    MakeFieldOf<TokenizeRequest, &ChatRequest::tools>("tools", "an array"),
+    MakeFieldOf<TokenizeRequest, &ChatRequest::chat_template>("chat_template", "a string"),
+    MakeFieldOf<TokenizeRequest, &ChatRequest::chat_template_kwargs>("chat_template_kwargs",
+                                                                     "an object"),
+    MakeFieldOf<TokenizeRequest, &ChatRequest::reasoning_effort>("reasoning_effort", "a string"),
+};
+
+constexpr auto kDetokenize = std::array{
+    MakeField<&DetokenizeRequest::model>("model", "a string"),
+    MakeField<&DetokenizeRequest::tokens>("tokens", "an array of token ids", true),
+};
+
 // The path of the required key that is missing; empty if the error is another one.
 std::string MissingKey(const json::Error& error) {
   constexpr std::string_view kMissing = "missing field `";
@@ -130,6 +152,8 @@ ApiError ToApiError(const json::Error& error) {
 void AppendRequestSchemas(std::string& out) {
   json::AppendSchema<ChatRequest>(out, "OpenAiChatRequest", kChat);
   json::AppendSchema<CompletionRequest>(out, "OpenAiCompletionRequest", kCompletion);
+  json::AppendSchema<TokenizeRequest>(out, "TokenizeRequest", kTokenize);
+  json::AppendSchema<DetokenizeRequest>(out, "DetokenizeRequest", kDetokenize);
 }
 
 Parsed<ChatRequest> ParseChat(std::string_view body) {
@@ -138,6 +162,14 @@ Parsed<ChatRequest> ParseChat(std::string_view body) {
 
 Parsed<CompletionRequest> ParseCompletion(std::string_view body) {
   return Parse(body, kRules, kCompletion, "an object");
+}
+
+Parsed<TokenizeRequest> ParseTokenize(std::string_view body) {
+  return Parse(body, kRules, kTokenize, "an object");
+}
+
+Parsed<DetokenizeRequest> ParseDetokenize(std::string_view body) {
+  return Parse(body, kRules, kDetokenize, "an object");
 }
 
 }  // namespace penstock::router::openai

@@ -149,6 +149,19 @@ struct CompletionRequest : Common {
   std::optional<std::uint32_t> best_of;
 };
 
+// vLLM's: the tokens of a text or of a chat, and the text of tokens.
+struct TokenizeRequest : ChatRequest {
+  std::optional<std::string> prompt;
+  std::optional<bool> add_special_tokens;  // absent: with a text, not with a chat
+  bool return_token_strs = false;
+  bool continue_final_message = false;  // refused
+};
+
+struct DetokenizeRequest {
+  std::string model;
+  std::vector<TokenId> tokens;
+};
+
 // Values that may have several JSON types. The field tables find these readers by
 // argument-dependent lookup.
 bool ReadValue(json::Reader& reader, Stop& out, std::string_view expected);
@@ -171,5 +184,7 @@ void AppendRequestSchemas(std::string& out);
 // `body` must outlive the result: raw values point into it.
 Parsed<ChatRequest> ParseChat(std::string_view body);
 Parsed<CompletionRequest> ParseCompletion(std::string_view body);
+Parsed<TokenizeRequest> ParseTokenize(std::string_view body);
+Parsed<DetokenizeRequest> ParseDetokenize(std::string_view body);
 
 }  // namespace penstock::router::openai

@@ -7,10 +7,8 @@
 #include <vector>
 
 #include "router/api/body.h"
-#include "router/api/openai/chat_template_inputs.h"
 #include "router/api/openai/dialect.h"
-#include "router/api/openai/lower.h"
-#include "router/api/openai/tools.h"
+#include "router/api/openai/prepare_chat.h"
 #include "router/api/responses/answer.h"
 #include "router/api/responses/chat_messages.h"
 #include "router/api/responses/dialect.h"
@@ -98,25 +96,18 @@ std::optional<ApiError> Start(ApiContext& context, const std::shared_ptr<Store>&
   const Kept tools = ChatTools(request.function_tools.functions);
   const Kept chat = ChatMessages(request.instructions, items);
   if (auto error = FillChat(request, tools, chat)) return error;
-  auto choice = openai::ChooseTools(context, request);
-  if (auto* error = std::get_if<ApiError>(&choice)) return AboutResponse(std::move(*error));
-  const bool developer = context.engine.Facts().template_has_developer;
-  auto messages = openai::MessagesForTemplate(
-      developer ? request.messages.json : request.messages.WithSystemRoles(),
-      *context.options.answer_format);
-  const auto& chosen = std::get<openai::ToolChoice>(choice);
-  AnswerStyle style = MakeStyle(context, request, std::move(facts), chosen, messages.calls);
-  auto lowered =
-      openai::LowerChat(context, request, chosen, std::move(messages.json), head.request_id);
+  auto lowered = openai::PrepareChat(context, request, head.request_id);
   if (auto* error = std::get_if<ApiError>(&lowered)) return AboutResponse(std::move(*error));
+  auto& prepared = std::get<openai::PreparedChat>(lowered);
+  AnswerStyle style =
+      MakeStyle(context, request, std::move(facts), prepared.tools, prepared.earlier_calls);
   style.errors = &ErrorsOf(request);
   if (request.store && store->enabled()) {
     style.store = store;
     style.tenant = head.tenant;
     style.input = std::make_shared<const std::string>(ItemsText(items));
   }
-  Launch(context, head, *style.errors,
-         std::get<std::vector<GenerationRequest>>(std::move(lowered)), exchange,
+  Launch(context, head, *style.errors, std::move(prepared.candidates), exchange,
          [&](const std::vector<GenerationRequest>&) {
            return MakeAnswer(exchange, std::move(style));
          });

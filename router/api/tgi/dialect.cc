@@ -51,8 +51,11 @@ std::vector<Route> SharedRoutes(bool own_keys) {
             .contents = {{{kJson, "CompatGenerateResponse"}, {kEvents, "StreamResponse"}}},
             .failure = "ErrorResponse"}),
       Post("/vertex", Vertex, {.body = "VertexRequest", .contents = {{{kJson, "VertexResponse"}}}}),
-      Post("/tokenize", Tokenize,
-           {.body = "GenerateRequest", .contents = {{{kJson, "TokenizeResponse"}}}}),
+      own_keys ? Post("/tokenize", TokenizeEither,
+                      {.body = "GenerateRequest,TokenizeRequest",
+                       .contents = {{{kJson, "TokenizeResponse,TokensResponse"}}}})
+               : Post("/tokenize", Tokenize,
+                      {.body = "GenerateRequest", .contents = {{{kJson, "TokenizeResponse"}}}}),
       Public(Post("/chat_tokenize", ChatTokenize,
                   {.body = "ChatRequest", .contents = {{{kJson, "ChatTokenizeResponse"}}}})),
       Probe("/health", Health, {.unavailable = "ErrorResponse"}),

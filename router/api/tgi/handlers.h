@@ -11,6 +11,8 @@ namespace penstock::router::tgi {
 // POST /vertex: several generations or chats; the answer is a list of their texts.
 void Vertex(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void Tokenize(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+// The same, and vLLM's form of it: a body with `prompt` or `messages` and without `inputs`.
+void TokenizeEither(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void ChatTokenize(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 
 // GET /info: TGI's keys in TGI's order, and with `own_keys` those of older releases of TGI that

@@ -1,9 +1,13 @@
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "router/api/openai/dialect.h"
 #include "router/api/run.h"
 #include "router/api/tgi/chat/chat_prepare.h"
 #include "router/api/tgi/dialect.h"
 #include "router/api/tgi/handlers.h"
+#include "router/json/reader.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::tgi {
@@ -29,10 +33,27 @@ void Answer(ApiContext& context, const std::shared_ptr<Exchange>& exchange, std:
     }
     exchange->Respond(JsonResponse(std::move(body)));
   };
-  context.engine.Tokenize(std::move(text), add_special_tokens, done);
+  context.engine.Tokenize(std::move(text), {.add_special_tokens = add_special_tokens}, done);
+}
+
+bool IsOfVllm(std::string_view body) {
+  json::Reader reader(body);
+  std::string key;
+  bool vllm = false;
+  if (!reader.NextIs('{') || !reader.EnterObject("an object")) return false;
+  while (reader.NextKey(key) && reader.Colon() && reader.Skip()) {
+    if (key == "inputs") return false;
+    vllm = vllm || key == "prompt" || key == "messages";
+  }
+  return vllm;
 }
 
 }  // namespace
+
+void TokenizeEither(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
+  const auto handler = IsOfVllm(http.body) ? openai::Tokenize : Tokenize;
+  handler(context, std::move(http), std::move(exchange));
+}
 
 void Tokenize(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
   Parsed<Request> parsed = ParseRequest(http.body, false);

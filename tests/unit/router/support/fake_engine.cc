@@ -28,12 +28,19 @@ void FakeEngine::Render(ChatInput chat, std::function<void(RenderedChat)> done) 
   done(std::move(chat.messages_json));
 }
 
-void FakeEngine::Tokenize(std::string text, bool, std::function<void(TokenizedText)> done) {
+void FakeEngine::Tokenize(std::string text, TokenizeOptions options,
+                          std::function<void(TokenizedText)> done) {
   std::vector<TokenSpan> spans;
   for (std::uint32_t i = 0; i < text.size(); ++i) {
     spans.push_back({static_cast<TokenId>(static_cast<unsigned char>(text[i])), i, i + 1});
+    if (options.spellings) spans.back().spelling = "[" + text.substr(i, 1) + "]";
   }
+  tokenize_options = options;
   done(std::move(spans));
+}
+
+void FakeEngine::Detokenize(std::vector<TokenId> ids, std::function<void(DecodedTokens)> done) {
+  done(std::string(ids.begin(), ids.end()));
 }
 
 void FakeEngine::Cancel(RequestId request) {

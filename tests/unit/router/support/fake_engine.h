@@ -29,11 +29,12 @@ class FakeEngine final : public Engine {
   };
 
   RequestId Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) override;
-  // These two call `done` before they return. The text of a chat is the JSON of its messages; each
-  // byte of a text is a token.
+  // These call `done` before they return. The text of a chat is the JSON of its messages; each byte
+  // of a text is a token, which its spelling has in brackets.
   void Render(ChatInput chat, std::function<void(RenderedChat)> done) override;
-  void Tokenize(std::string text, bool add_special_tokens,
+  void Tokenize(std::string text, TokenizeOptions options,
                 std::function<void(TokenizedText)> done) override;
+  void Detokenize(std::vector<TokenId> ids, std::function<void(DecodedTokens)> done) override;
   void Cancel(RequestId request) override;
   ModelFacts Facts() const override;
   HealthReport CheckHealth() const override;
@@ -51,6 +52,7 @@ class FakeEngine final : public Engine {
   // Set before the server starts.
   ModelFacts facts;
   std::map<std::string, RequestRecord> records;
+  TokenizeOptions tokenize_options;  // of the last call
   // When set, a request is answered with these events at once, from a thread of its own.
   std::function<std::vector<GenerationEvent>(const GenerationRequest&)> script;
 
