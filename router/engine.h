@@ -58,6 +58,20 @@ struct Grammar {
   explicit operator bool() const { return write != nullptr; }
 };
 
+// The reasoning that may stand before the text of an answer, and before its grammar.
+struct ReasoningRule {
+  struct Markers {
+    std::string open;  // empty: the answer always begins with reasoning
+    std::string close;
+    std::string forced;  // the text that closes it when the budget is spent
+  };
+  std::vector<Markers> markers;         // none: there is no rule
+  bool may_open = false;                // the model may open it, if the prompt has not
+  std::optional<std::uint32_t> budget;  // most tokens of reasoning
+
+  explicit operator bool() const { return !markers.empty(); }
+};
+
 // How stop strings end the text.
 enum class StopRule : std::uint8_t {
   kHide,      // before the string; text that may be part of one waits (OpenAI)
@@ -99,6 +113,7 @@ struct GenerationRequest {
   std::string tenant;
   bool asked_sampling = false;  // do_sample as the client wrote it; only shown to shards that ask
   Grammar grammar;
+  ReasoningRule reasoning;
   std::optional<std::string> adapter_id;
 };
 

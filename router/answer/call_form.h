@@ -18,6 +18,7 @@ enum class ArgumentForm : std::uint8_t {
 
 // section_begin (call_begin NAME after_name ARGUMENTS call_end), … section_end
 struct CallForm {
+  std::string_view role = {};           // may stand before the first call, after reasoning
   std::string_view section_begin = {};  // before the first call
   std::string_view call_begin = {};
   bool numbered = false;  // a colon and the number of the call follow the name

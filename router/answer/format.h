@@ -50,6 +50,7 @@ struct Format {
   std::span<const Texts> evidence;
 
   std::span<const ReasoningMarkers> reasoning;
+  std::string_view answer_marker = {};  // the text of an answer always begins after this marker
 
   Texts openers;       // a call may begin with one of these, anywhere in the text
   Texts line_openers;  // the same at the beginning of a line; "" is any

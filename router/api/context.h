@@ -40,6 +40,7 @@ struct ApiOptions {
   std::shared_ptr<SpanSink> spans;           // null: nothing is traced
   const answer::Format* answer_format = &answer::NoFormat();  // of tool calls and reasoning
   answer::SpecialTokens special_tokens;                       // in the markers of the format
+  bool reasons = false;  // the chat template shows the format's markers of reasoning
   // Why no shard accepts a connection, with the text of TGI's router; nothing if one does. Called
   // from any thread. Null: TGI's routes say why the engine refused instead.
   std::function<std::optional<std::string>()> connect_error;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "router/dispatch/after_reasoning.h"
 #include "router/dispatch/shown_request.h"
 
 namespace penstock::router {
@@ -132,7 +133,7 @@ void RequestTask::Prepare() {
   auto built = services_.prompts.Build(request_);
   if (auto* error = std::get_if<GenerationError>(&built)) return Refuse(std::move(*error));
   built_ = std::get<Prompt>(std::move(built));
-  if (!request_.grammar) return Send();
+  if (!request_.grammar) return TakeGrammar({});
   // Checked last, as in TGI: after the length.
   AskForGrammar();
 }
@@ -163,14 +164,18 @@ void RequestTask::OnVerdict(GrammarVerdict verdict) {
 
 void RequestTask::Take(GrammarVerdict verdict) {
   if (auto* spec = std::get_if<GrammarSpec>(&verdict)) {
-    grammar_ = std::move(*spec);
-    return Send();
+    return TakeGrammar(std::move(*spec));
   }
   auto& refusal = std::get<GrammarRefusal>(verdict);
   GenerationError error = MakeError(refusal.busy ? ErrorKind::kOverloaded : ErrorKind::kValidation,
                                     std::move(refusal.message));
   if (!refusal.busy) error.field = std::move(refusal.field);
   Refuse(std::move(error));
+}
+
+void RequestTask::TakeGrammar(GrammarSpec spec) {
+  grammar_ = AfterReasoning(std::move(spec), request_.reasoning, built_.end);
+  Send();
 }
 
 void RequestTask::Send() {

@@ -105,6 +105,7 @@ class RequestTask final : public Strand,
   void Refuse(GenerationError error);
   void AskForGrammar();
   void Take(GrammarVerdict verdict);
+  void TakeGrammar(GrammarSpec spec);
   void Send();
   void Post(Prompt prompt);
   void Take(const scheduler::Event& event);

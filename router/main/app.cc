@@ -67,6 +67,13 @@ answer::SpecialTokens SpecialTokensIn(const answer::Format& format,
   return tokens;
 }
 
+bool ShowsReasoning(const answer::Format& format, std::string_view chat_template) {
+  return std::ranges::any_of(format.reasoning, [&](const answer::ReasoningMarkers& markers) {
+    return chat_template.find(markers.open) != chat_template.npos ||
+           chat_template.find(markers.close) != chat_template.npos;
+  });
+}
+
 class App {
  public:
   App(const options::Values& values, const Notifier& notifier)
@@ -98,6 +105,7 @@ class App {
   bool template_has_tools_ = false;
   bool template_has_developer_ = false;
   const answer::Format* answer_format_ = &answer::NoFormat();
+  bool reasons_ = false;  // its template shows markers of reasoning
   ProcessEvents events_;
   Metrics metrics_;
   AccessFiles access_{values_, metrics_};
@@ -130,6 +138,7 @@ std::optional<Failure> App::LoadText() {
   auto status = source.status();
   if (source.ok()) {
     answer_format_ = &FormatOf(values_, *source);
+    reasons_ = ShowsReasoning(*answer_format_, source->plain);
     template_has_tools_ = source->plain.find("tools") != std::string::npos;
     template_has_developer_ = source->plain.find("developer") != std::string::npos;
     auto chat = text::ChatTemplate::With(*tokenizer_, source->plain, source->with_tools);
@@ -209,6 +218,7 @@ std::optional<Failure> App::StartHttp() {
   api.spans = traces_;
   api.keys = access_.keys();
   api.answer_format = answer_format_;
+  api.reasons = reasons_;
   api.special_tokens = SpecialTokensIn(*answer_format_, *tokenizer_);
   const DialectOptions dialects = DialectSettings(values_);
   if (dialects.tgi_only) {

@@ -176,7 +176,8 @@ std::string RequiredCallGrammar(const Format& format, const ToolSet& tools,
   LarkWriter writer(special);
   const CallForm& form = format.call;
   const std::string calls = NamedCalls(writer, form, tools, true);
-  writer.Rule("start", writer.Literal(Opening(form)) + calls + ' ' +
+  const std::string role = form.role.empty() ? "" : "(" + writer.Literal(form.role) + ")? ";
+  writer.Rule("start", role + writer.Literal(Opening(form)) + calls + ' ' +
                            AfterCall(writer, form, calls, parallel));
   return writer.Take();
 }

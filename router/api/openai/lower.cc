@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "router/api/openai/chat_template_inputs.h"
+#include "router/api/openai/reasoning.h"
 #include "router/api/openai/tool_grammar.h"
 #include "router/json/reader.h"
 #include "router/json/unicode.h"
@@ -158,6 +159,24 @@ Check AddToolGrammar(const ApiContext& context, const ChatRequest& request,
                                          "offer");
   }
   lowered.grammar = ToolGrammar(context, choice, request.parallel_tool_calls);
+  return std::nullopt;
+}
+
+// The grammar is about what follows the reasoning, whose length may be bounded.
+Check AddReasoning(const ApiContext& context, const ChatRequest& request, const ToolChoice& choice,
+                   GenerationRequest& lowered) {
+  auto budget = ThinkingBudget(request);
+  if (auto* error = std::get_if<ApiError>(&budget)) return std::move(*error);
+  const auto& most = std::get<std::optional<std::uint32_t>>(budget);
+  if (most && !OffersGrammars(context)) {
+    return Unsupported("thinking_budget", "needs grammars, which the server does not offer");
+  }
+  if (most && context.options.answer_format->reasoning.empty()) {
+    return Unsupported("thinking_budget",
+                       "needs a chat template that shows how the model reasons, or --tool-format");
+  }
+  const bool content = HasGrammar(request) && !choice.required;
+  lowered.reasoning = ReasoningOf(context, request, most, !content);
   return std::nullopt;
 }
 
@@ -375,6 +394,7 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const T
   GenerationRequest lowered = LowerCommon(request, client_id);
   if (auto error = AddGrammar(context, request, lowered)) return *std::move(error);
   if (auto error = AddToolGrammar(context, request, choice, lowered)) return *std::move(error);
+  if (auto error = AddReasoning(context, request, choice, lowered)) return *std::move(error);
   lowered.prompt = std::get<ChatInput>(std::move(chat));
   lowered.kept_markers = answer::MarkersOf(*context.options.answer_format);
   lowered.request_class = RequestClass::kOpenAiChat;

@@ -74,6 +74,8 @@ constexpr auto kChat = json::Join(
         MakeFieldOf<ChatRequest, &ChatRequest::chat_template_kwargs>("chat_template_kwargs",
                                                                      "an object"),
         MakeFieldOf<ChatRequest, &ChatRequest::reasoning_effort>("reasoning_effort", "a string"),
+        MakeFieldOf<ChatRequest, &ChatRequest::thinking_budget>("thinking_budget",
+                                                                "an integer that is not negative"),
         MakeFieldOf<ChatRequest, &ChatRequest::parallel_tool_calls>("parallel_tool_calls",
                                                                     "a boolean"),
         MakeFieldOf<ChatRequest, &ChatRequest::add_generation_prompt>("add_generation_prompt",

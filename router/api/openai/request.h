@@ -132,6 +132,7 @@ struct ChatRequest : Common {
   std::optional<json::Raw> chat_template;
   std::optional<json::Raw> chat_template_kwargs;
   std::optional<std::string> reasoning_effort;
+  std::optional<std::int64_t> thinking_budget;
   bool parallel_tool_calls = true;
   bool add_generation_prompt = true;
 };

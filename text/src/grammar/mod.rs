@@ -5,6 +5,7 @@
 
 mod compile;
 mod environment;
+mod reasoning;
 mod words;
 
 #[cfg(test)]
@@ -20,6 +21,7 @@ use toktrie::{InferenceCapabilities, SimpleVob, TokEnv};
 use crate::error::{Result, TextError};
 use crate::tokenizer::Tokenizer;
 use environment::VocabularyEnvironment;
+use reasoning::{Progress, Step};
 
 pub use compile::Kind;
 
@@ -50,6 +52,8 @@ impl Default for Limits {
 /// A tokenizer's vocabulary as a trie of bytes; what all grammars of a model share.
 pub struct Vocabulary {
     factory: ParserFactory,
+    tokenizer: Arc<Tokenizer>,
+    environment: TokEnv,
 }
 
 impl Vocabulary {
@@ -62,7 +66,11 @@ impl Vocabulary {
         eos_ids: &[u32],
         prepared: bool,
     ) -> Result<Self> {
-        let environment: TokEnv = Arc::new(VocabularyEnvironment::new(tokenizer, rows, eos_ids)?);
+        let environment: TokEnv = Arc::new(VocabularyEnvironment::new(
+            Arc::clone(&tokenizer),
+            rows,
+            eos_ids,
+        )?);
         let slices = if prepared {
             SlicedBiasComputer::general_slices()
         } else {
@@ -72,11 +80,35 @@ impl Vocabulary {
             ParserFactory::new(&environment, InferenceCapabilities::default(), &slices)
                 .map_err(|error| TextError::internal(error.to_string()))?;
         factory.quiet();
-        Ok(Self { factory })
+        Ok(Self {
+            factory,
+            tokenizer,
+            environment,
+        })
     }
 
     /// Compiles a grammar and checks it by computing its first mask.
     pub fn compile(&self, kind: Kind, source: &str, limits: &Limits) -> Result<Grammar> {
+        let Some(rules) = reasoning::directive(kind, source) else {
+            return Ok(Grammar {
+                start: Some(Mutex::new(self.engine(kind, source, limits)?)),
+                reasoning: None,
+                environment: Arc::clone(&self.environment),
+            });
+        };
+        let read = reasoning::Source::read(rules, &self.tokenizer, &self.environment)?;
+        let start = match read.grammar {
+            Some((kind, source)) => Some(Mutex::new(self.engine(kind, &source, limits)?)),
+            None => None,
+        };
+        Ok(Grammar {
+            start,
+            reasoning: Some(Arc::new(read.rules)),
+            environment: Arc::clone(&self.environment),
+        })
+    }
+
+    fn engine(&self, kind: Kind, source: &str, limits: &Limits) -> Result<Engine> {
         let grammar = compile::parse(kind, source, limits)?;
         let parser_limits = ParserLimits {
             initial_lexer_fuel: limits.compile_fuel,
@@ -105,56 +137,132 @@ impl Vocabulary {
         if start.is_stopped() && !start.is_accepting().unwrap_or(false) {
             return Err(TextError::invalid("nothing matches it"));
         }
-        Ok(Grammar {
-            start: Mutex::new(start),
-        })
+        Ok(start)
     }
 }
 
 /// A compiled grammar. Matchers of one grammar share what they learn about it.
 pub struct Grammar {
-    start: Mutex<Engine>,
+    /// None: the text after the reasoning is free.
+    start: Option<Mutex<Engine>>,
+    reasoning: Option<Arc<reasoning::Rules>>,
+    environment: TokEnv,
 }
 
 impl Grammar {
     pub fn matcher(&self) -> Result<Matcher> {
-        let start = self
-            .start
-            .lock()
-            .map_err(|_| TextError::internal("the grammar is broken"))?;
+        let broken = || TextError::internal("the grammar is broken");
+        let engine = match &self.start {
+            Some(start) => Some(start.lock().map_err(|_| broken())?.clone()),
+            None => None,
+        };
+        let progress = self
+            .reasoning
+            .as_ref()
+            .map(|rules| Progress::new(Arc::clone(rules), Arc::clone(&self.environment)));
         Ok(Matcher {
-            engine: start.clone(),
+            fits: engine.is_some(),
+            start: progress.as_ref().and(engine.clone()),
+            engine,
+            progress,
+            environment: Arc::clone(&self.environment),
         })
     }
 }
 
 /// The state of one output in its grammar.
 pub struct Matcher {
-    engine: Engine,
+    /// None: no text is refused.
+    engine: Option<Engine>,
+    /// The engine before the first token, for an output that begins with reasoning.
+    start: Option<Engine>,
+    /// What is undecided between the beginning of reasoning and of the grammar fits the grammar.
+    fits: bool,
+    progress: Option<Progress>,
+    environment: TokEnv,
 }
 
 impl Matcher {
     /// Tokens that may come next, one bit each; EOS tokens where the output may end here.
     pub fn mask(&mut self) -> Result<SimpleVob> {
-        self.engine
-            .compute_mask_or_eos()
-            .map_err(|error| compile::explain(&error.to_string()))
+        let before = self
+            .progress
+            .as_ref()
+            .filter(|progress| !progress.is_over());
+        let needs_grammar = self.fits && before.is_none_or(Progress::may_be_over);
+        let mut mask = match &mut self.engine {
+            Some(engine) if needs_grammar => engine
+                .compute_mask_or_eos()
+                .map_err(|error| compile::explain(&error.to_string()))?,
+            _ => self.environment.tok_trie().alloc_token_set(),
+        };
+        match before {
+            Some(progress) => progress.apply(&mut mask, self.engine.is_some()),
+            None if self.engine.is_none() => mask.set_all(true),
+            None => {}
+        }
+        Ok(mask)
     }
 
     /// Appends `tokens` to the output. An EOS token ends it.
     pub fn accept(&mut self, tokens: &[u32]) -> Result<()> {
-        self.engine
+        let Some(progress) = &mut self.progress else {
+            return self.accept_in_grammar(tokens);
+        };
+        let mut rest = tokens;
+        while let (false, Some((&token, after))) = (progress.is_over(), rest.split_first()) {
+            let step = progress.accept(token)?;
+            match step {
+                Step::Reasoning => {}
+                Step::Opened => {
+                    self.engine = self.start.clone();
+                    self.fits = self.engine.is_some();
+                }
+                Step::Undecided => {
+                    if let (true, Some(engine)) = (self.fits, &self.engine) {
+                        let mut next = engine.clone();
+                        self.fits = next.consume_token(token).is_ok();
+                        self.engine = Some(next);
+                    }
+                }
+                Step::Grammar => return self.accept_in_grammar(rest),
+            }
+            rest = after;
+        }
+        self.accept_in_grammar(rest)
+    }
+
+    fn accept_in_grammar(&mut self, tokens: &[u32]) -> Result<()> {
+        let Some(engine) = &mut self.engine else {
+            return Ok(());
+        };
+        if tokens.is_empty() {
+            return Ok(());
+        }
+        engine
             .consume_tokens(tokens)
             .map_err(|error| compile::explain(&error.to_string()))
     }
 
     /// The output may end here.
     pub fn accepting(&mut self) -> bool {
-        self.engine.is_accepting().unwrap_or(false)
+        let open = self
+            .progress
+            .as_ref()
+            .is_some_and(|before| !before.may_be_over());
+        match &mut self.engine {
+            Some(engine) => !open && self.fits && engine.is_accepting().unwrap_or(false),
+            None => true,
+        }
     }
 
     /// Nothing but the end may follow.
     pub fn complete(&self) -> bool {
-        self.engine.is_stopped() && !self.engine.is_error()
+        let open = self
+            .progress
+            .as_ref()
+            .is_some_and(|before| !before.is_over());
+        let engine = self.engine.as_ref();
+        !open && engine.is_some_and(|engine| engine.is_stopped() && !engine.is_error())
     }
 }
