@@ -195,9 +195,7 @@ RouteMatch Api::MatchPlain(const RequestHead& head) const {
   match.quiet = matched->quiet;
   match.handle = [&context = context_, route = matched, dialect](
                      HttpRequest request, std::shared_ptr<Exchange> exchange) {
-    if (dialect->Signs()) {
-      exchange = std::make_shared<SignedExchange>(std::move(exchange), *dialect, request.head);
-    }
+    exchange = Signed(std::move(exchange), *dialect, request.head);
     if (context.options.spans != nullptr && route->method == "POST") {
       exchange =
           WithRefusalSpan(std::move(exchange), context.options.spans, request.head, route->pattern);

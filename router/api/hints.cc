@@ -37,6 +37,7 @@ constexpr Operation kOperations[] = {
     {"/", "compat_generate"},
     {"/v1/chat/completions", "chat_completions"},
     {"/v1/completions", "completions"},
+    {"/v1/messages", "messages"},
 };
 
 // The path has a handler, so the result is one of a few names.

@@ -42,4 +42,11 @@ class SignedExchange final : public Exchange {
   const RequestHead head_;
 };
 
+// `exchange` itself if the dialect does not sign.
+inline std::shared_ptr<Exchange> Signed(std::shared_ptr<Exchange> exchange, const Dialect& dialect,
+                                        const RequestHead& head) {
+  if (!dialect.Signs()) return exchange;
+  return std::make_shared<SignedExchange>(std::move(exchange), dialect, head);
+}
+
 }  // namespace penstock::router

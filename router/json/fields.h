@@ -187,4 +187,12 @@ bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::s
   return true;
 }
 
+// The same, but an array is a wrong type.
+template <class T>
+bool ReadStrictObject(Reader& reader, std::span<const Field<T>> fields, T& out,
+                      std::string_view type) {
+  if (!reader.NextIs('{')) return reader.FailNext(type);
+  return ReadObject<T>(reader, fields, out, type);
+}
+
 }  // namespace penstock::router::json

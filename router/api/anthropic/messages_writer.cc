@@ -140,7 +140,7 @@ void MessagesWriter::CloseTurn() {
     if (!reasoning_.empty()) json::AppendMembers(messages_, "reasoning_content", reasoning_);
     if (!calls_.empty()) messages_.append(",\"tool_calls\":[").append(calls_).append("]");
     messages_ += '}';
-  } else if (text_) {
+  } else if (text_ && (role_ == Role::kUser || !text_->empty())) {
     json::AppendObject(messages_, "role", role_ == Role::kUser ? "user" : "system", "content",
                        *text_);
     asked_ |= role_ == Role::kUser;

@@ -95,18 +95,11 @@ constexpr auto kCount = json::Join(
     kCommon, std::array{MakeField<&Request::max_tokens>("max_tokens", "a positive integer")});
 
 template <class T>
-bool ReadMember(json::Reader& reader, std::span<const json::Field<T>> fields, T& out,
-                std::string_view expected) {
-  if (!reader.NextIs('{')) return reader.FailNext(expected);
-  return json::ReadObject<T>(reader, fields, out, expected);
-}
-
-template <class T>
 bool ReadList(json::Reader& reader, std::span<const json::Field<T>> fields, std::vector<T>& out,
               std::string_view expected) {
   if (!reader.EnterArray(expected)) return false;
   while (reader.NextElement()) {
-    if (!ReadMember(reader, fields, out.emplace_back(), "an object")) return false;
+    if (!json::ReadStrictObject<T>(reader, fields, out.emplace_back(), "an object")) return false;
   }
   return reader.ok();
 }
@@ -146,19 +139,19 @@ bool ReadValue(json::Reader& reader, Tools& out, std::string_view expected) {
 }
 
 bool ReadValue(json::Reader& reader, ToolChoice& out, std::string_view expected) {
-  return ReadMember<ToolChoice>(reader, kToolChoice, out, expected);
+  return json::ReadStrictObject<ToolChoice>(reader, kToolChoice, out, expected);
 }
 
 bool ReadValue(json::Reader& reader, Thinking& out, std::string_view expected) {
-  return ReadMember<Thinking>(reader, kThinking, out, expected);
+  return json::ReadStrictObject<Thinking>(reader, kThinking, out, expected);
 }
 
 bool ReadValue(json::Reader& reader, OutputFormat& out, std::string_view expected) {
-  return ReadMember<OutputFormat>(reader, kOutputFormat, out, expected);
+  return json::ReadStrictObject<OutputFormat>(reader, kOutputFormat, out, expected);
 }
 
 bool ReadValue(json::Reader& reader, OutputConfig& out, std::string_view expected) {
-  return ReadMember<OutputConfig>(reader, kOutputConfig, out, expected);
+  return json::ReadStrictObject<OutputConfig>(reader, kOutputConfig, out, expected);
 }
 
 void AppendRequestSchemas(std::string& out) {

@@ -89,34 +89,28 @@ constexpr auto kMessage = std::array{
     MakeField<&Message::tool_call_id>("tool_call_id", "a string"),
 };
 
-template <class T>
-bool ReadMember(json::Reader& reader, std::span<const json::Field<T>> fields, T& out,
-                std::string_view expected) {
-  if (!reader.NextIs('{')) return reader.FailNext(expected);
-  return json::ReadObject<T>(reader, fields, out, expected);
-}
-
 constexpr BodyRules kRules = {.limits = kPythonLimits};
 
 }  // namespace
 
 bool ReadValue(json::Reader& reader, Options& out, std::string_view expected) {
-  return ReadMember<Options>(reader, kOptions, out, expected);
+  return json::ReadStrictObject<Options>(reader, kOptions, out, expected);
 }
 
 bool ReadValue(json::Reader& reader, Function& out, std::string_view expected) {
-  return ReadMember<Function>(reader, kFunction, out, expected);
+  return json::ReadStrictObject<Function>(reader, kFunction, out, expected);
 }
 
 bool ReadValue(json::Reader& reader, Call& out, std::string_view) {
-  return ReadMember<Call>(reader, kCall, out, "an object");
+  return json::ReadStrictObject<Call>(reader, kCall, out, "an object");
 }
 
 bool ReadValue(json::Reader& reader, MessageList& out, std::string_view expected) {
   const json::UnknownKeys before = reader.unknown_keys();
   if (!reader.EnterArray(expected)) return false;
   while (reader.NextElement()) {
-    if (!ReadMember<Message>(reader, kMessage, out.list.emplace_back(), "an object")) return false;
+    if (!json::ReadStrictObject<Message>(reader, kMessage, out.list.emplace_back(), "an object"))
+      return false;
   }
   reader.unknown_keys() = before;
   return reader.ok();

@@ -123,7 +123,7 @@ TEST_F(AnthropicTest, StopReasonsNameWhatEnded) {
 }
 
 TEST_F(AnthropicTest, AnAnswerHasThinkingTextAndCalls) {
-  AnswerWith({" <think>\nHm.\n</think>\n\nI look.\n",
+  AnswerWith({" <think>\nH", "m.\n</think>\n\nI look.\n",
               " <tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Rome\"}}",
               "</tool_call>"},
              FinishReason::kEos);
@@ -198,6 +198,10 @@ TEST_F(AnthropicTest, MessagesBecomeThoseOfTheTemplate) {
   EXPECT_EQ(chat.kept_messages_json, "");
 }
 
+TEST_F(AnthropicTest, AnEmptySystemPromptIsNoMessage) {
+  EXPECT_EQ(Chat(Body(R"("system":"")")).messages_json, R"([{"role":"user","content":"hi"}])");
+}
+
 TEST_F(AnthropicTest, ThinkingIsAVariableOfTheTemplate) {
   EXPECT_THAT(Chat(Body()).kwargs_json, HasSubstr(R"("enable_thinking":false)"));
   EXPECT_THAT(Chat(Body(R"("thinking":{"type":"disabled"})")).kwargs_json,
@@ -234,7 +238,7 @@ TEST_F(AnthropicTest, SamplingReachesTheEngine) {
 
 TEST_F(AnthropicTest, AToolChoiceLimitsTheCalls) {
   AnswerWith(
-      {" <tool_call>{\"name\": \"now\"}</tool_call>", "<tool_call>{\"name\": \"now\"}</tool_call>"},
+      {" <tool_call>{\"name\": \"now\"}</tool_call>", " <tool_call>{\"name\": \"now\"}</tool_call>"},
       FinishReason::kEos);
   const auto blocks = [this](std::string_view choice) {
     return Answer(Body(std::string(kTools) + R"(,"tool_choice":)" + std::string(choice)))
