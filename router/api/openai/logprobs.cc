@@ -27,6 +27,24 @@ void AppendChatToken(std::string& out, const TokenInfo& token) {
                       "bytes", json::Array(token.text, append));
 }
 
+// [{"token":…,"logprob":…,"bytes":…,"top_logprobs":[…]},…]
+std::string ListOf(std::span<const GenerationToken> entries) {
+  const auto append_top = [](std::string& out, const TokenInfo& token) {
+    out += '{';
+    AppendChatToken(out, token);
+    out += '}';
+  };
+  const auto append = [&](std::string& out, const GenerationToken& entry) {
+    out += '{';
+    AppendChatToken(out, entry.token);
+    json::AppendMembers(out, "top_logprobs", json::Array(entry.top, append_top));
+    out += '}';
+  };
+  std::string out;
+  json::AppendArray(out, entries, append);
+  return out;
+}
+
 bool Holds(std::span<const TokenInfo> tokens, TokenId id) {
   return std::ranges::any_of(tokens, [id](const TokenInfo& token) { return token.id == id; });
 }
@@ -87,15 +105,21 @@ std::string Logprobs::Take() {
   const std::size_t count = committed_;
   if (count == 0) return "null";
   std::string out =
-      chat_ ? json::ObjectText("content", json::Raw{ListOf(count)}, "refusal", nullptr)
+      chat_ ? json::ObjectText("content", json::Raw{ListOf(std::span(entries_).first(count))}, "refusal", nullptr)
             : TakeCompletion(count);
   Remove(count);
   return out;
 }
 
-std::string Logprobs::TakeList() {
+std::string Logprobs::TakeList(std::size_t bytes) {
   const std::size_t count = committed_;
-  std::string out = ListOf(count);
+  std::size_t first = count;
+  std::size_t covered = 0;
+  // A token of the first bytes of a character has no text; it belongs to the one that has it.
+  while (first > 0 && (covered < bytes || entries_[first - 1].token.text.empty())) {
+    covered += entries_[--first].token.text.size();
+  }
+  std::string out = ListOf(std::span(entries_).subspan(first, count - first));
   Remove(count);
   return out;
 }
@@ -104,23 +128,6 @@ void Logprobs::Remove(std::size_t count) {
   entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count));
   committed_ = 0;
   held_ = entries_.size();
-}
-
-std::string Logprobs::ListOf(std::size_t count) const {
-  const auto append_top = [](std::string& out, const TokenInfo& token) {
-    out += '{';
-    AppendChatToken(out, token);
-    out += '}';
-  };
-  const auto append = [&](std::string& out, const GenerationToken& entry) {
-    out += '{';
-    AppendChatToken(out, entry.token);
-    json::AppendMembers(out, "top_logprobs", json::Array(entry.top, append_top));
-    out += '}';
-  };
-  std::string out;
-  json::AppendArray(out, std::span(entries_).first(count), append);
-  return out;
 }
 
 std::string Logprobs::TakeCompletion(std::size_t count) {

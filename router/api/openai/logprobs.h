@@ -24,12 +24,12 @@ class Logprobs {
   void Drop() { entries_.resize(committed_), held_ = committed_; }
   // The committed entries as OpenAI's object. They are removed.
   std::string Take();
-  // Those of a chat as a list, which may be empty. They are removed.
-  std::string TakeList();
+  // Those of the tokens that a text of so many bytes ends with, as a list in a chat's shape. All
+  // committed entries are removed.
+  std::string TakeList(std::size_t bytes);
 
  private:
   void Remove(std::size_t count);
-  std::string ListOf(std::size_t count) const;
   std::string TakeCompletion(std::size_t count);
 
   bool chat_;

@@ -95,6 +95,7 @@ class Answer final : public AnswerWriter {
       Keep(std::move(state));
       return exchange_->Respond(style_.errors->Response(error));
     }
+    output_.Close("incomplete");
     output_.Emit("error", "code", code, "message", error.message, "param",
                  error.field.empty() ? std::optional<std::string_view>() : error.field);
     Finish("response.failed", std::move(state));
@@ -104,7 +105,9 @@ class Answer final : public AnswerWriter {
   // Log-probabilities are shown with texts, not with reasoning and calls.
   void AddEvents(const std::vector<answer::Event>& events) {
     for (const answer::Event& event : events) {
-      output_.Add(event, style_.logprobs ? logprobs_.TakeList() : "[]");
+      const auto* text = std::get_if<answer::TextDelta>(&event);
+      const std::size_t bytes = text == nullptr ? 0 : text->text.size();
+      output_.Add(event, style_.logprobs ? logprobs_.TakeList(bytes) : "[]");
     }
   }
 
