@@ -79,6 +79,20 @@ enum class StopRule : std::uint8_t {
   kTokenEnd,  // after a token whose text ends with the string (TGI)
 };
 
+// When a beam search ends that has `width` finished texts (transformers' names).
+enum class EarlyStopping : std::uint8_t {
+  kEstimate,  // false: if no text may become better, by its score at its present length
+  kFull,      // true: at once
+  kNever,     // "never": if no text may become better, by its score at the greatest length
+};
+
+struct BeamParams {
+  std::uint32_t width = 1;    // texts that live on after each step
+  std::uint32_t results = 1;  // the best of them are answers; at most `width`
+  float length_penalty = 1;   // a text's score is divided by its length to this power
+  EarlyStopping early_stopping = EarlyStopping::kEstimate;
+};
+
 struct GenerationRequest {
   std::string client_id;  // X-Request-Id given or made; for logs and GET /requests/{id}
   // The trace of the request: first as the client gave it, then with the router's own span.
@@ -115,6 +129,9 @@ struct GenerationRequest {
   Grammar grammar;
   ReasoningRule reasoning;
   std::optional<std::string> adapter_id;
+  // Of Engine::Search. Its sampling has no effect but penalties, bias and bad words.
+  std::optional<BeamParams> beams;
+  bool step_of_search = false;  // a part of one, without a record of its own
 };
 
 struct TokenInfo {
@@ -290,6 +307,11 @@ class Engine {
 
   // Takes the request; all outcomes, errors too, arrive at the sink. The id is known at once.
   virtual RequestId Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) = 0;
+
+  // A beam search with `request.beams`: one sink for each of its results, the best first. A grammar
+  // and stop strings are not supported.
+  virtual RequestId Search(GenerationRequest request,
+                           std::vector<std::shared_ptr<GenerationSink>> sinks) = 0;
 
   // A chat as its template writes it, the tokens of a text, and the text of tokens with their
   // special ones. `done` is called once, on a thread of the text pool; it must not block. A call

@@ -35,6 +35,7 @@ struct ApiOptions {
   bool grammar = true;                       // where the shards offer it
   bool strict_json = false;                  // unknown keys of bodies are refused
   bool trust_request_chat_template = false;  // bodies of chats may bring a template
+  std::string admin_key_name;                // reads records of every tenant; empty: none does
   std::vector<std::string> cors_origins;     // empty: no CORS headers; "*": all
   std::vector<std::string> cors_headers;     // request headers allowed beside CorsRules
   std::shared_ptr<SpanSink> spans;           // null: nothing is traced

@@ -13,6 +13,20 @@ namespace {
 
 class Run;
 
+// Candidates that a request answers at once: the results of a beam search.
+std::size_t ResultsOf(const GenerationRequest& request) {
+  return request.beams ? request.beams->results : 1;
+}
+
+// Generations that run at the same time.
+std::uint32_t PermitsFor(const std::vector<GenerationRequest>& requests) {
+  std::uint32_t permits = 0;
+  for (std::size_t i = 0; i < requests.size(); i += ResultsOf(requests[i])) {
+    permits += requests[i].beams ? requests[i].beams->width : 1;
+  }
+  return permits;
+}
+
 // The engine's handle of one candidate.
 class CandidateSink final : public GenerationSink {
  public:
@@ -58,13 +72,13 @@ class Run final : public std::enable_shared_from_this<Run> {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       candidates_[i].max_new_tokens = requests[i].max_new_tokens;
     }
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      const RequestId id = context_.engine.Submit(
-          std::move(requests[i]), std::make_shared<CandidateSink>(shared_from_this(), i));
+    for (std::size_t i = 0; i < requests.size();) {
+      const std::size_t end = i + ResultsOf(requests[i]);
+      const RequestId id = SubmitOne(std::move(requests[i]), i, end);
       bool over = false;
       {
         const std::lock_guard lock(mutex_);
-        candidates_[i].id = id;
+        for (; i < end; ++i) candidates_[i].id = id;
         over = over_;
       }
       // Another candidate failed meanwhile.
@@ -92,6 +106,16 @@ class Run final : public std::enable_shared_from_this<Run> {
   }
 
  private:
+  // The candidates from `begin` to `end` are the results of one generation.
+  RequestId SubmitOne(GenerationRequest request, std::size_t begin, std::size_t end) {
+    std::vector<std::shared_ptr<GenerationSink>> sinks;
+    for (std::size_t i = begin; i < end; ++i) {
+      sinks.push_back(std::make_shared<CandidateSink>(shared_from_this(), i));
+    }
+    if (request.beams) return context_.engine.Search(std::move(request), std::move(sinks));
+    return context_.engine.Submit(std::move(request), std::move(sinks.front()));
+  }
+
   struct Candidate {
     std::optional<RequestId> id;
     std::optional<std::uint32_t> max_new_tokens;  // asked for
@@ -289,7 +313,7 @@ void Launch(ApiContext& context, const RequestHead& head, const ErrorFormat& err
     return RefuseRequest(context, *exchange, errors, *error);
   }
   ApplyHints(std::get<Hints>(hints), candidates);
-  auto permit = context.permits.Take(static_cast<std::uint32_t>(candidates.size()));
+  auto permit = context.permits.Take(PermitsFor(candidates));
   if (!permit) {
     return RefuseRequest(context, *exchange, errors,
                          errors.TooManyRequests(context.options.max_concurrent_requests));

@@ -58,7 +58,7 @@ class TextTask final : public Strand {
 
 GenerationService::GenerationService(GenerationServiceOptions options, Metrics& metrics)
     : facts_(std::move(options.facts)),
-      prompts_(options.tokenizer, options.chat, LimitsOf(facts_)),
+      prompts_(options.tokenizer, options.chat, LimitsOf(facts_), options.drop_volatile_lines),
       grammars_(CheckerOf(facts_, options)),
       coalescer_(options.stream_interval),
       services_{
@@ -72,6 +72,12 @@ GenerationService::GenerationService(GenerationServiceOptions options, Metrics& 
           [this](decltype(scheduler::Input::what) what) { return core_.Post(std::move(what)); },
           [this](std::shared_ptr<Strand> strand) { pool_.Schedule(std::move(strand)); },
           [this](RequestId request) { Forget(request); }},
+      beam_services_{*this,
+                     prompts_,
+                     options.tokenizer,
+                     services_.eos_ids,
+                     records_,
+                     [this](RequestId search) { ForgetSearch(search); }},
       core_(std::move(options.core), *this, metrics),
       groups_return_(options.groups_return),
       probe_(options.health_probe,
@@ -116,6 +122,7 @@ void GenerationService::Stop() {
   probe_.Stop();
   const std::lock_guard lock(mutex_);
   tasks_.clear();
+  searches_.clear();
 }
 
 RequestId GenerationService::Submit(GenerationRequest request,
@@ -127,7 +134,7 @@ RequestId GenerationService::Submit(GenerationRequest request,
   {
     const std::lock_guard lock(mutex_);
     id = RequestId(++last_request_);
-    records_.Add(id, request.tenant, request.client_id, now);
+    if (!request.step_of_search) records_.Add(id, request.tenant, request.client_id, now);
     task = std::make_shared<RequestTask>(id, std::move(request), std::move(sink), services_, now);
     if (health_.state == Health::kReady) {
       tasks_.emplace(id, task);
@@ -141,7 +148,36 @@ RequestId GenerationService::Submit(GenerationRequest request,
   return id;
 }
 
+RequestId GenerationService::Search(GenerationRequest request,
+                                    std::vector<std::shared_ptr<GenerationSink>> sinks) {
+  const Time now = SteadyNow();
+  std::shared_ptr<BeamSearch> search;
+  RequestId id;
+  {
+    const std::lock_guard lock(mutex_);
+    id = RequestId(++last_request_);
+    records_.Add(id, request.tenant, request.client_id, now);
+    search = std::make_shared<BeamSearch>(id, std::move(request), std::move(sinks), beam_services_,
+                                          now);
+    searches_.emplace(id, search);
+  }
+  pool_.Schedule(std::make_shared<TextTask>([search] { search->Begin(); }));
+  return id;
+}
+
+void GenerationService::ForgetSearch(RequestId search) {
+  const std::lock_guard lock(mutex_);
+  searches_.erase(search);
+}
+
 void GenerationService::Cancel(RequestId request) {
+  std::shared_ptr<BeamSearch> search;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = searches_.find(request);
+    if (found != searches_.end()) search = found->second;
+  }
+  if (search != nullptr) return search->Cancel();
   {
     const std::lock_guard lock(mutex_);
     const auto found = tasks_.find(request);

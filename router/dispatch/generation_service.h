@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "router/dispatch/beam_search.h"
 #include "router/dispatch/cached_prompts.h"
 #include "router/dispatch/coalescer.h"
 #include "router/dispatch/core_loop.h"
@@ -45,6 +46,9 @@ struct GenerationServiceOptions {
   bool show_requests = false;  // see router/dispatch/shown_request.h
   std::shared_ptr<const text::Tokenizer> tokenizer;
   std::shared_ptr<const text::ChatTemplate> chat;  // null: chats are refused
+  bool drop_volatile_lines = false;                // see router/stream/volatile_lines.h
+  std::uint32_t prompt_history = 256;              // see router/dispatch/prompt_history.h
+  std::uint32_t block_size = 16;                   // of the shards' KV cache
   // Whether lost groups are formed again. If so, queued requests wait while there is no group, and
   // new ones are refused with Retry-After. If not, the loss of the last group ends all requests.
   bool groups_return = false;
@@ -73,6 +77,8 @@ class GenerationService final : public Engine, private CoreListener {
   void Stop();
 
   RequestId Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) override;
+  RequestId Search(GenerationRequest request,
+                   std::vector<std::shared_ptr<GenerationSink>> sinks) override;
   void Render(ChatInput chat, std::function<void(RenderedChat)> done) override;
   void Tokenize(std::string text, TokenizeOptions options,
                 std::function<void(TokenizedText)> done) override;
@@ -97,6 +103,7 @@ class GenerationService final : public Engine, private CoreListener {
   void FailAllUnlessServed();
   void SubmitProbe(std::shared_ptr<GenerationSink> sink);
   void Forget(RequestId request);
+  void ForgetSearch(RequestId search);
   void TellIfIdle();
 
   const ModelFacts facts_;
@@ -115,10 +122,12 @@ class GenerationService final : public Engine, private CoreListener {
   std::uint64_t last_request_ = 0;
   // Open requests: from Submit until the core's terminal event.
   std::unordered_map<RequestId, std::shared_ptr<RequestTask>> tasks_;
+  std::unordered_map<RequestId, std::shared_ptr<BeamSearch>> searches_;
   Coalescer coalescer_;
   std::vector<std::shared_ptr<Strand>> due_;  // the core's thread only: to be run next
 
   const RequestServices services_;
+  const BeamServices beam_services_;
   CoreLoop core_;
   const bool groups_return_;
   HealthProbe probe_;

@@ -47,6 +47,7 @@ std::string SchemaOfKind(std::string_view expected, std::string_view element) {
   constexpr std::pair<std::string_view, std::string_view> kSchemas[] = {
       {"a string", R"({"type":"string"})"},
       {"a boolean", R"({"type":"boolean"})"},
+      {"a boolean or \"never\"", R"({"anyOf":[{"type":"boolean"},{"enum":["never"]}]})"},
       {"f32", R"({"type":"number","format":"float"})"},
       {"a number", R"({"type":"number"})"},
       {"i32", R"({"type":"integer","format":"int32"})"},

@@ -192,9 +192,12 @@ std::optional<Failure> App::StartEngine() {
   options.show_requests = formed.facts.Has("shows-requests");
   metrics_.AddTgiNames(options.facts.max_input_tokens, options.facts.max_total_tokens,
                        formed.capacity.block_size, DialectSettings(values_).tgi_only);
+  options.block_size = formed.capacity.block_size;
   options.eos_ids = formed.facts.eos_token_ids;
   options.tokenizer = tokenizer_;
   options.chat = chat_;
+  options.drop_volatile_lines = values_.GetBool("drop-volatile-lines");
+  options.prompt_history = static_cast<std::uint32_t>(values_.GetInt("prompt-history"));
   options.groups_return = groups_return_;
   options.health_probe.idle = values_.GetDuration("health-probe-idle");
   engine_ = std::make_unique<GenerationService>(std::move(options), metrics_);

@@ -189,6 +189,7 @@ ApiOptions ApiSettings(const options::Values& values) {
   api.validation_workers = Count(values, "validation-workers");
   api.strict_json = values.GetBool("strict-json");
   api.trust_request_chat_template = values.GetBool("trust-request-chat-template");
+  api.admin_key_name = values.GetString("admin-key-name");
   api.cors_origins = values.GetList("cors-allow-origin");
   api.cors_headers = values.GetList("cors-allow-headers");
   if (DialectSettings(values).tgi_only && api.cors_origins.empty()) api.cors_origins = {"*"};

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "router/stream/volatile_lines.h"
 
 namespace penstock::router {
 namespace {
@@ -53,8 +54,12 @@ void TruncateLeft(std::vector<TokenId>& ids, std::uint32_t count) {
 }  // namespace
 
 PromptBuilder::PromptBuilder(std::shared_ptr<const text::Tokenizer> tokenizer,
-                             std::shared_ptr<const text::ChatTemplate> chat, PromptLimits limits)
-    : tokenizer_(std::move(tokenizer)), chat_(std::move(chat)), limits_(limits) {}
+                             std::shared_ptr<const text::ChatTemplate> chat, PromptLimits limits,
+                             bool drop_volatile_lines)
+    : tokenizer_(std::move(tokenizer)),
+      chat_(std::move(chat)),
+      limits_(limits),
+      drop_volatile_lines_(drop_volatile_lines) {}
 
 std::variant<Prompt, GenerationError> PromptBuilder::Build(const GenerationRequest& request) const {
   if (request.max_new_tokens == 0u) {
@@ -133,7 +138,9 @@ RenderedChat PromptBuilder::Render(const ChatInput& chat) const {
     error.kind = ErrorKind::kTemplate;
     return error;
   }
-  auto text = own->Render({.messages_json = chat.messages_json,
+  std::string kept;
+  if (drop_volatile_lines_) kept = WithoutVolatileLines(chat.messages_json);
+  auto text = own->Render({.messages_json = drop_volatile_lines_ ? kept : chat.messages_json,
                            .tools_json = chat.tools_json,
                            .kwargs_json = chat.kwargs_json,
                            .add_generation_prompt = chat.add_generation_prompt,

@@ -45,9 +45,10 @@ class PromptBuilder {
   // it is tokenized, which takes seconds for megabytes, unless `truncate` is set.
   static constexpr std::size_t kMaxBytesPerToken = 512;
 
-  // `chat` null: chats are refused.
+  // `chat` null: chats are refused. `drop_volatile_lines`: see volatile_lines.h.
   PromptBuilder(std::shared_ptr<const text::Tokenizer> tokenizer,
-                std::shared_ptr<const text::ChatTemplate> chat, PromptLimits limits);
+                std::shared_ptr<const text::ChatTemplate> chat, PromptLimits limits,
+                bool drop_volatile_lines = false);
 
   // Errors: kValidation, which names the field, or kTemplate.
   std::variant<Prompt, GenerationError> Build(const GenerationRequest& request) const;
@@ -73,6 +74,7 @@ class PromptBuilder {
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::shared_ptr<const text::ChatTemplate> chat_;
   PromptLimits limits_;
+  bool drop_volatile_lines_;
 };
 
 // The tokens of a text, for /tokenize, and the text of tokens, for /detokenize.

@@ -46,6 +46,16 @@ constexpr OptionSpec kRows[] = {
         {.advanced = true}),
     OptionSpec("response-store-memory", Bytes(1048576), "64MiB",
                "Maximum size of the kept responses together.", {.advanced = true}),
+        "drop-volatile-lines", Type::kBool, "false",
+        "Drop lines of system messages that change with each request or day, so that prompts find "
+        "the blocks of earlier ones: a billing header, today's date."),
+    OptionSpec(
+        "prompt-history", Int(0, 65536), "256",
+        "Newest prompts that the router keeps to say why one missed the prefix cache; 0: none.",
+        {.advanced = true}),
+    OptionSpec("admin-key-name", Type::kString, "",
+               "Name of the API key that may read GET /requests/{id} of every tenant; unset: none.",
+               {.advanced = true}),
     OptionSpec("payload-limit", Bytes(1024, 1073741824), "16MiB", "Maximum size of a request body.",
                {.advanced = true}),
     OptionSpec(

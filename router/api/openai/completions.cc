@@ -50,7 +50,7 @@ void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exch
   if (chat.tools.NeedsGrammar() && tools_rule) keys.grammar = "tools";
   AnswerStyle style = MakeStyle(context, true, http.head.request_id);
   style.logprobs = request.logprobs;
-  style.choices_per_prompt = request.n.value_or(1);
+  style.choices_per_prompt = ChoicesOf(request);
   style.format = context.options.answer_format;
   style.read = {.tools = chat.tools.tools, .parallel_calls = request.parallel_tool_calls};
   style.named_tool = chat.tools.named;
@@ -68,7 +68,7 @@ void Completions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange
   AnswerStyle style = MakeStyle(context, false, http.head.request_id);
   style.logprobs = request.logprobs.has_value();
   style.top_logprobs = request.logprobs.value_or(0);
-  style.choices_per_prompt = request.best_of.value_or(request.n.value_or(1));
+  style.choices_per_prompt = ChoicesOf(request);
   style.echo = request.echo;
   style.prompt_only = request.max_tokens == 0u;
   for (const Prompt& prompt : request.prompt.list) {

@@ -18,10 +18,13 @@ constexpr std::size_t kMaxStops = 16;
 constexpr std::size_t kMaxStopBytes = 256;
 constexpr std::uint32_t kMaxTopLogprobs = 20;
 constexpr float kGreatestSigma = 1000;
+constexpr float kGreatestLengthPenalty = 10;
 constexpr std::size_t kMaxTemplateBytes = std::size_t{256} << 10;
 constexpr std::size_t kMaxBadWords = 128;
 constexpr std::size_t kMaxBadWordBytes = 256;
 constexpr std::uint32_t kCompletionTokens = 16;  // OpenAI's default of max_tokens
+
+constexpr std::string_view kNotWithBeams = "is not supported with `use_beam_search`";
 
 using Check = std::optional<ApiError>;
 
@@ -105,6 +108,31 @@ Check CheckBias(const Common& c, std::uint32_t vocabulary) {
   return CheckTokenIds("logit_bias", ids, vocabulary);
 }
 
+Check CheckBestOf(const ApiContext& context, const Common& request) {
+  if (!request.best_of) return std::nullopt;
+  const std::uint32_t n = request.n.value_or(1);
+  const std::uint32_t most = context.options.max_best_of;
+  if (*request.best_of < n || *request.best_of > most) {
+    const std::string range = "from `n`, " + std::to_string(n) + ", to " + std::to_string(most);
+    return MustBe("best_of", range + " (--max-best-of)", std::to_string(*request.best_of));
+  }
+  if (request.stream && *request.best_of > n) {
+    return Unsupported("best_of", "above `n` is not supported in a stream");
+  }
+  return std::nullopt;
+}
+
+// A beam search compares whole texts, and keeps the state of none.
+Check CheckBeams(const Common& c) {
+  if (!c.use_beam_search) return std::nullopt;
+  if (c.stream) return Unsupported("stream", kNotWithBeams);
+  if (!c.stop.strings.empty()) return Unsupported("stop", kNotWithBeams);
+  if (c.frequency_penalty.value_or(0) != 0) return Unsupported("frequency_penalty", kNotWithBeams);
+  if (c.presence_penalty.value_or(0) != 0) return Unsupported("presence_penalty", kNotWithBeams);
+  return InRange("length_penalty", c.length_penalty, -kGreatestLengthPenalty,
+                 kGreatestLengthPenalty);
+}
+
 Check CheckCommon(const ApiContext& context, const Common& c) {
   if (auto error = CheckModel(context, c.model)) return error;
   const std::uint32_t n = c.n.value_or(1);
@@ -115,7 +143,8 @@ Check CheckCommon(const ApiContext& context, const Common& c) {
     return MustBe("prompt_logprobs", "from 0 to " + std::to_string(kMaxTopLogprobs),
                   std::to_string(*c.prompt_logprobs));
   }
-  if (c.use_beam_search) return Unsupported("use_beam_search", "is not supported");
+  if (auto error = CheckBestOf(context, c)) return error;
+  if (auto error = CheckBeams(c)) return error;
   if (c.prompt_logprobs && c.stream) {
     return Unsupported("prompt_logprobs", "are not supported in a stream");
   }
@@ -142,6 +171,9 @@ Check AddGrammar(const ApiContext& context, const Common& request, GenerationReq
   auto read = LowerGrammar(request);
   if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
   lowered.grammar = std::get<Grammar>(std::move(read));
+  if (lowered.grammar && request.use_beam_search) {
+    return Unsupported(GrammarKeyOf(request), kNotWithBeams);
+  }
   if (!lowered.grammar || OffersGrammars(context)) return std::nullopt;
   return ApiError{ApiErrorKind::kUnsupported, "the server does not offer grammars",
                   std::string(GrammarKeyOf(request))};
@@ -213,6 +245,14 @@ GenerationRequest LowerCommon(const Common& c, const std::string& client_id) {
   s.presence_penalty = c.presence_penalty.value_or(0.0f);
   s.logit_bias = c.logit_bias.entries;
   if (c.prompt_logprobs) AskForPrompt(request.logprobs, *c.prompt_logprobs);
+  if (c.use_beam_search) {
+    const std::uint32_t n = c.n.value_or(1);
+    request.beams = BeamParams{.width = c.best_of.value_or(n),
+                               .results = n,
+                               .length_penalty = c.length_penalty,
+                               .early_stopping = c.early_stopping.rule};
+    s.do_sample = false;
+  }
   return request;
 }
 
@@ -284,29 +324,17 @@ Check CheckChatFeatures(const ChatRequest& request) {
     return MustBe("top_logprobs", "from 0 to " + std::to_string(kMaxTopLogprobs),
                   std::to_string(*request.top_logprobs));
   }
+  if (request.best_of && !request.use_beam_search) {
+    return Unsupported("best_of", "of a chat needs `use_beam_search`");
+  }
   if (request.max_completion_tokens && *request.max_completion_tokens == 0) {
     return MustBe("max_completion_tokens", "at least 1", "0");
   }
   return std::nullopt;
 }
 
-Check CheckBestOf(const ApiContext& context, const CompletionRequest& request) {
-  if (!request.best_of) return std::nullopt;
-  const std::uint32_t n = request.n.value_or(1);
-  const std::uint32_t most = context.options.max_best_of;
-  if (*request.best_of < n || *request.best_of > most) {
-    const std::string range = "from `n`, " + std::to_string(n) + ", to " + std::to_string(most);
-    return MustBe("best_of", range + " (--max-best-of)", std::to_string(*request.best_of));
-  }
-  if (request.stream && *request.best_of > n) {
-    return Unsupported("best_of", "above `n` is not supported in a stream");
-  }
-  return std::nullopt;
-}
-
 Check CheckCompletionFeatures(const ApiContext& context, const CompletionRequest& request) {
   if (!request.suffix.empty()) return Unsupported("suffix", "is not supported");
-  if (auto error = CheckBestOf(context, request)) return error;
   const std::size_t prompts = request.prompt.list.size();
   if (prompts == 0 || prompts > context.options.max_client_batch_size) {
     return MustHave(
@@ -380,6 +408,11 @@ std::variant<ChatInput, ApiError> LowerChatInput(const ApiContext& context,
   return chat;
 }
 
+std::uint32_t ChoicesOf(const Common& request) {
+  const std::uint32_t n = request.n.value_or(1);
+  return request.use_beam_search ? n : request.best_of.value_or(n);
+}
+
 Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const ToolChoice& choice,
                   std::string messages, const std::string& client_id) {
   if (auto error = CheckCommon(context, request)) return *std::move(error);
@@ -423,7 +456,7 @@ Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& requ
   lowered.request_class = RequestClass::kOpenAiCompletion;
   lowered.show_prompt = request.echo;
   const std::uint32_t n = request.n.value_or(1);
-  const std::uint32_t choices = request.best_of.value_or(n);
+  const std::uint32_t choices = ChoicesOf(request);
   if (request.logprobs || choices > n) lowered.logprobs.kind = LogprobRequest::Kind::kRaw;
   lowered.logprobs.top_n = request.logprobs.value_or(0);
   if (request.echo && request.logprobs) AskForPrompt(lowered.logprobs, *request.logprobs);

@@ -20,6 +20,9 @@ std::optional<ApiError> CheckModel(const ApiContext& context, const std::string&
 std::optional<ApiError> CheckTokenIds(std::string_view field, const std::vector<TokenId>& ids,
                                       std::uint32_t vocabulary);
 
+// How many texts are generated for each prompt, and the answer has all or the best of them.
+std::uint32_t ChoicesOf(const Common& request);
+
 // What the chat template is given. `messages`: of MessagesForTemplate.
 std::variant<ChatInput, ApiError> LowerChatInput(const ApiContext& context,
                                                  const ChatRequest& request, std::string messages);

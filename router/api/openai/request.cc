@@ -42,7 +42,10 @@ constexpr auto kCommon = std::array{
     MakeFieldOf<T, &Common::bad_words>("bad_words", "an array of strings"),
     MakeFieldOf<T, &Common::include_stop_str_in_output>("include_stop_str_in_output", "a boolean"),
     MakeFieldOf<T, &Common::prompt_logprobs>("prompt_logprobs", "an integer from 0 on"),
+    MakeFieldOf<T, &Common::best_of>("best_of", "a positive integer"),
     MakeFieldOf<T, &Common::use_beam_search>("use_beam_search", "a boolean"),
+    MakeFieldOf<T, &Common::length_penalty>("length_penalty", "a number"),
+    MakeFieldOf<T, &Common::early_stopping>("early_stopping", "a boolean or \"never\""),
     MakeFieldOf<T, &Common::response_format>("response_format", "an object"),
     MakeFieldOf<T, &Common::structured_outputs>("structured_outputs", "an object"),
     MakeFieldOf<T, &Common::guided_json>("guided_json", "an object or a string"),
@@ -90,8 +93,6 @@ constexpr auto kCompletion = json::Join(
         MakeFieldOf<CompletionRequest, &CompletionRequest::logprobs>("logprobs", "an integer"),
         MakeFieldOf<CompletionRequest, &CompletionRequest::echo>("echo", "a boolean"),
         MakeFieldOf<CompletionRequest, &CompletionRequest::suffix>("suffix", "a string"),
-        MakeFieldOf<CompletionRequest, &CompletionRequest::best_of>("best_of",
-                                                                    "a positive integer"),
     });
 
 constexpr auto kTokenize = std::array{

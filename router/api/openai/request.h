@@ -24,6 +24,10 @@ struct LogitBias {
   std::string bad_key;  // the first key that is not a token id
 };
 
+struct EarlyStop {
+  EarlyStopping rule = EarlyStopping::kEstimate;  // from a boolean or "never"
+};
+
 struct StreamOptions {
   bool include_usage = false;
 };
@@ -102,7 +106,11 @@ struct Common : GrammarKeys {
   std::vector<std::string> bad_words;
   bool include_stop_str_in_output = false;
   std::optional<std::uint32_t> prompt_logprobs;
-  bool use_beam_search = false;  // refused
+  std::optional<std::uint32_t> best_of;
+  // vLLM's. The others have an effect only with the first.
+  bool use_beam_search = false;
+  float length_penalty = 1;
+  EarlyStop early_stopping;
 };
 
 struct Messages {
@@ -147,7 +155,6 @@ struct CompletionRequest : Common {
   std::optional<std::uint32_t> logprobs;
   bool echo = false;
   std::string suffix;
-  std::optional<std::uint32_t> best_of;
 };
 
 // vLLM's: the tokens of a text or of a chat, and the text of tokens.
@@ -173,6 +180,7 @@ bool ReadValue(json::Reader& reader, std::vector<Structure>& out, std::string_vi
 bool ReadValue(json::Reader& reader, StructuralTag& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, ResponseFormat& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, StructuredOutputs& out, std::string_view expected);
+bool ReadValue(json::Reader& reader, EarlyStop& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, Messages& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, Prompts& out, std::string_view expected);
 

@@ -193,6 +193,20 @@ bool ReadValue(json::Reader& reader, Stop& out, std::string_view expected) {
   return json::ReadValue(reader, out.strings, expected);
 }
 
+bool ReadValue(json::Reader& reader, EarlyStop& out, std::string_view expected) {
+  if (reader.NextIs('"')) {
+    std::string name;
+    if (!reader.ReadString(name, expected)) return false;
+    if (name != "never") return reader.FailValue(json::DescribeString(name), expected);
+    out.rule = EarlyStopping::kNever;
+    return true;
+  }
+  bool full = false;
+  if (!reader.ReadBool(full, expected)) return false;
+  out.rule = full ? EarlyStopping::kFull : EarlyStopping::kEstimate;
+  return true;
+}
+
 bool ReadValue(json::Reader& reader, StreamOptions& out, std::string_view expected) {
   return json::ReadObject<StreamOptions>(reader, kStreamOptions, out, expected);
 }

@@ -132,7 +132,6 @@ TEST_F(OpenAiCompletionsTest, WrongValuesAreNamed) {
        "`prompt_logprobs` must be from 0 to 20. Given: 21"},
       {R"({"prompt":"a","prompt_logprobs":1,"stream":true})",
        "`prompt_logprobs` are not supported in a stream"},
-      {R"({"prompt":"a","use_beam_search":true})", "`use_beam_search` is not supported"},
       {R"({"prompt":"a","typical_p":0})", "`typical_p` must be above 0 and at most 1. Given: 0.0"},
       {R"({"prompt":"a","top_n_sigma":-2})",
        "`top_n_sigma` must be from -1.0 to 1000.0. Given: -2.0"},

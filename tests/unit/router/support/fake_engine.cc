@@ -17,6 +17,16 @@ RequestId FakeEngine::Submit(GenerationRequest request, std::shared_ptr<Generati
   return id;
 }
 
+RequestId FakeEngine::Search(GenerationRequest request,
+                             std::vector<std::shared_ptr<GenerationSink>> sinks) {
+  RequestId first;
+  for (auto& sink : sinks) {
+    const RequestId id = Submit(request, std::move(sink));
+    if (first == RequestId()) first = id;
+  }
+  return first;
+}
+
 ModelFacts FakeEngine::Facts() const { return facts; }
 
 FakeEngine::~FakeEngine() {

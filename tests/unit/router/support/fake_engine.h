@@ -29,6 +29,9 @@ class FakeEngine final : public Engine {
   };
 
   RequestId Submit(GenerationRequest request, std::shared_ptr<GenerationSink> sink) override;
+  // A call for each sink.
+  RequestId Search(GenerationRequest request,
+                   std::vector<std::shared_ptr<GenerationSink>> sinks) override;
   // These call `done` before they return. The text of a chat is the JSON of its messages; each byte
   // of a text is a token, which its spelling has in brackets.
   void Render(ChatInput chat, std::function<void(RenderedChat)> done) override;

@@ -1,0 +1,14 @@
+// Lines that clients write anew into each system message: they change the beginning of every prompt,
+// so that no earlier prompt's blocks fit (--drop-volatile-lines).
+#pragma once
+
+#include <string>
+
+namespace penstock::router {
+
+// The messages without such lines in those of the roles `system` and `developer`: lines that begin
+// with `x-anthropic-billing-header:`, `Today's date` or `Current date`, in any case, also after
+// `The`, and after blanks. Without any, the very same text.
+std::string WithoutVolatileLines(const std::string& messages_json);
+
+}  // namespace penstock::router
