@@ -183,6 +183,9 @@ Check AddGrammar(const ApiContext& context, const Common& request, GenerationReq
 Check AddToolGrammar(const ApiContext& context, const ChatRequest& request,
                      const ToolChoice& choice, GenerationRequest& lowered) {
   if (!choice.NeedsGrammar() || (lowered.grammar && !choice.required)) return std::nullopt;
+  if (request.use_beam_search) {
+    return Unsupported(choice.required ? "tool_choice" : "tools", kNotWithBeams);
+  }
   if (!OffersGrammars(context)) {
     return Unsupported(choice.required ? "tool_choice" : "tools",
                        choice.required ? "`required` or of a tool needs grammars, which the server "
@@ -200,6 +203,7 @@ Check AddReasoning(const ApiContext& context, const ChatRequest& request, const 
   auto budget = ThinkingBudget(request);
   if (auto* error = std::get_if<ApiError>(&budget)) return std::move(*error);
   const auto& most = std::get<std::optional<std::uint32_t>>(budget);
+  if (most && request.use_beam_search) return Unsupported("thinking_budget", kNotWithBeams);
   if (most && !OffersGrammars(context)) {
     return Unsupported("thinking_budget", "needs grammars, which the server does not offer");
   }
