@@ -9,6 +9,7 @@
 #include "router/api/openai/dialect.h"
 #include "router/api/sagemaker/dialect.h"
 #include "router/api/tgi/dialect.h"
+#include "router/api/vectors/dialect.h"
 
 namespace penstock::router {
 
@@ -42,6 +43,7 @@ DialectSet MakeDialects(const DialectOptions& options) {
   const Dialect& fallback = *dialects[djl_first ? 1 : 0];
   if (!options.tgi_only) {
     dialects.push_back(sagemaker::MakeDialect(options.djl, fallback));
+    dialects.push_back(vectors::MakeDialect());
     dialects.push_back(openai::MakeDialect());
   }
   dialects.push_back(effective::MakeDialect(options.batching));

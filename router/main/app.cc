@@ -170,6 +170,7 @@ std::optional<Failure> App::StartEngine() {
   options.tokenizer = tokenizer_;
   options.chat = chat_;
   options.groups_return = groups_return_;
+  options.embed = EmbedSettings(values_, formed);
   options.health_probe.idle = values_.GetDuration("health-probe-idle");
   engine_ = std::make_unique<GenerationService>(std::move(options), metrics_);
   const absl::Status started = engine_->Start([this](LostGroup lost) { OnLost(std::move(lost)); });

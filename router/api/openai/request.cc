@@ -123,9 +123,9 @@ ApiError ToApiError(const json::Error& error) {
   return wrong;
 }
 
-constexpr BodyRules kRules = {.limits = kPythonLimits, .to_error = ToApiError};
-
 }  // namespace
+
+const BodyRules kRules = {.limits = kPythonLimits, .to_error = ToApiError};
 
 void AppendRequestSchemas(std::string& out) {
   json::AppendSchema<ChatRequest>(out, "OpenAiChatRequest", kChat);
