@@ -245,6 +245,38 @@ using RenderedChat = std::variant<std::string, GenerationError>;
 using DecodedTokens = std::variant<std::string, GenerationError>;
 using TokenizedText = std::variant<std::vector<TokenSpan>, GenerationError>;
 
+// A text to embed or to classify, or a pair of texts to score.
+struct EmbedInput {
+  std::variant<std::string, std::vector<TokenId>> text;
+  std::optional<std::string> pair = {};  // with a text, not with token ids
+};
+
+struct EmbedJob {
+  std::vector<EmbedInput> inputs;
+  bool add_special_tokens = true;
+  // Texts are cut to this many tokens, at most to the limit of the model. Absent: a text that is
+  // too long is refused.
+  std::optional<std::uint32_t> truncate = {};
+};
+
+struct Embedded {
+  std::vector<std::vector<float>> vectors;  // one for each input, as the model gives them
+  std::uint32_t tokens = 0;                 // of all inputs
+};
+using EmbedResult = std::variant<Embedded, GenerationError>;
+
+// What the vectors of a model are. Such a model generates no text.
+struct VectorFacts {
+  bool classifies = false;     // else it embeds
+  std::string pooling;         // cls, mean, last or max
+  std::uint32_t outputs = 0;   // numbers of a vector
+  bool normalized = false;     // an embedding is made a unit vector
+  std::vector<std::string> labels;  // of the classes
+  bool sigmoid = false;        // classes do not exclude each other
+  bool plain_scores = false;   // the score of a pair is the number itself, without a sigmoid
+  friend bool operator==(const VectorFacts&, const VectorFacts&) = default;
+};
+
 // Facts for /info, /v1/models and limits; fixed once the engine is ready.
 struct ModelFacts {
   std::string model_id;   // hub id or folder
@@ -265,6 +297,7 @@ struct ModelFacts {
   bool has_watermark = false;
   bool has_adapters = false;
   std::uint32_t max_candidates = 0;  // of contrastive search; 0 = not offered
+  std::optional<VectorFacts> vectors = {};  // absent: the model generates text
 };
 
 // A prefix that is kept for later requests of a tenant.
@@ -320,6 +353,13 @@ class Engine {
   virtual void Tokenize(std::string text, TokenizeOptions options,
                         std::function<void(TokenizedText)> done) = 0;
   virtual void Detokenize(std::vector<TokenId> ids, std::function<void(DecodedTokens)> done) = 0;
+
+  // Vectors of texts. `done` is called once, on any thread but not inside; it must not block. A call
+  // into a stopped engine is dropped.
+  virtual void Embed(EmbedJob, std::function<void(EmbedResult)> done) {
+    done(GenerationError{ErrorKind::kValidation, "the model generates text and gives no vectors",
+                         "model", std::nullopt});
+  }
 
   // The client is gone. No event follows for it once the sink has returned false or Cancel returned
   // and the events already on their way were delivered. Unknown ids are ignored.

@@ -74,6 +74,22 @@ absl::StatusOr<Encoding> Tokenizer::EncodeWithOffsets(std::string_view text,
   return encoding;
 }
 
+absl::StatusOr<PairEncoding> Tokenizer::EncodePair(std::string_view text,
+                                                   std::optional<std::string_view> pair,
+                                                   bool add_special_tokens,
+                                                   std::size_t most) const {
+  RustTokens out;
+  RustBytes error;
+  const std::string_view second = pair.value_or("");
+  PairEncoding encoding;
+  const int32_t code = penstock_tokenizer_encode_pair(
+      handle_, text.data(), text.size(), pair ? second.data() : nullptr, second.size(),
+      add_special_tokens ? 1 : 0, most, out.out(), &encoding.first_part, error.out());
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(code, error));
+  encoding.ids = out.ids();
+  return encoding;
+}
+
 absl::StatusOr<std::string> Tokenizer::Decode(std::span<const TokenId> ids,
                                               bool skip_special) const {
   static_assert(sizeof(TokenId) == sizeof(uint32_t));

@@ -30,6 +30,11 @@ struct Encoding {
   std::vector<std::pair<std::size_t, std::size_t>> offsets;
 };
 
+struct PairEncoding {
+  std::vector<TokenId> ids;
+  std::size_t first_part = 0;  // ids from this one on are the second part, by their types
+};
+
 // Immutable; any number of threads may use one at once. Encoding takes time in proportion to the
 // text (about 1 ms per 4 KB), so it belongs on a text thread.
 class Tokenizer {
@@ -44,6 +49,12 @@ class Tokenizer {
   // Special tokens spelled out in `text` become their ids. Text that is not UTF-8 is refused.
   absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text, bool add_special_tokens) const;
   absl::StatusOr<Encoding> EncodeWithOffsets(std::string_view text, bool add_special_tokens) const;
+
+  // A text, or a pair of texts as the tokenizer joins them for an encoder. With `most` above 0 tokens
+  // are cut from the end of the longer text until all fit; special tokens stay.
+  absl::StatusOr<PairEncoding> EncodePair(std::string_view text,
+                                          std::optional<std::string_view> pair,
+                                          bool add_special_tokens, std::size_t most) const;
 
   // Ids outside the vocabulary decode to nothing. For text that grows token by token use
   // IncrementalDecoder.

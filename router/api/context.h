@@ -30,6 +30,7 @@ struct ApiOptions {
   std::uint32_t max_stop_sequences = 4;
   std::uint32_t max_top_n_tokens = 5;
   std::uint32_t max_client_batch_size = 4;
+  std::uint32_t max_embed_batch_size = 2048;
   std::uint32_t validation_workers = 2;      // shown by /info only
   std::string compute_type;                  // x-compute-type; empty: the model's device
   bool grammar = true;                       // where the shards offer it

@@ -12,6 +12,7 @@
 #include "router/api/responses/dialect.h"
 #include "router/api/sagemaker/dialect.h"
 #include "router/api/tgi/dialect.h"
+#include "router/api/vectors/dialect.h"
 
 namespace penstock::router {
 
@@ -46,6 +47,7 @@ DialectSet MakeDialects(const DialectOptions& options) {
   if (!options.tgi_only) {
     dialects.push_back(sagemaker::MakeDialect(options.djl, fallback));
     dialects.push_back(anthropic::MakeDialect());
+    dialects.push_back(vectors::MakeDialect());
     dialects.push_back(openai::MakeDialect());
     dialects.push_back(ollama::MakeDialect());
     dialects.push_back(responses::MakeDialect(options.response_store));

@@ -28,6 +28,21 @@ std::unique_ptr<GrammarChecker> CheckerOf(const ModelFacts& facts,
   return std::make_unique<GrammarChecker>(options.tokenizer, facts.vocabulary, options.eos_ids);
 }
 
+std::unique_ptr<EmbedService> EmbedderOf(const ModelFacts& facts,
+                                         const GenerationServiceOptions& options) {
+  if (!facts.vectors) return nullptr;
+  return std::make_unique<EmbedService>(options.embed, facts, options.tokenizer);
+}
+
+GenerationError GeneratesNoText(const VectorFacts& vectors) {
+  const std::string routes =
+      vectors.classifies ? "/classify, /score and /rerank" : "/v1/embeddings, /score and /rerank";
+  return {ErrorKind::kValidation,
+          "the model generates no text: it gives " +
+              std::string(vectors.classifies ? "classes" : "vectors") + " of texts on " + routes,
+          "model", std::nullopt};
+}
+
 bool IsTerminal(const scheduler::Event& event) {
   return std::holds_alternative<scheduler::Finished>(event.what) ||
          std::holds_alternative<scheduler::Failed>(event.what);
@@ -60,6 +75,7 @@ GenerationService::GenerationService(GenerationServiceOptions options, Metrics& 
     : facts_(std::move(options.facts)),
       prompts_(options.tokenizer, options.chat, LimitsOf(facts_), options.drop_volatile_lines),
       grammars_(CheckerOf(facts_, options)),
+      embedder_(EmbedderOf(facts_, options)),
       coalescer_(options.stream_interval),
       services_{
           prompts_,
@@ -92,6 +108,7 @@ absl::Status GenerationService::Start(std::function<void(LostGroup)> on_lost) {
 }
 
 void GenerationService::Attach(std::unique_ptr<GroupLink> link) {
+  if (embedder_ != nullptr) embedder_->queue().Up(*link);
   core_.Attach(std::move(link));
   const std::lock_guard lock(mutex_);
   ++groups_up_;
@@ -103,7 +120,7 @@ std::size_t GenerationService::Drain(std::function<void()> on_idle) {
   {
     const std::lock_guard lock(mutex_);
     draining_ = true;
-    open = tasks_.size();
+    open = tasks_.size() + open_embeds_;
     on_idle_ = std::move(on_idle);
     std::string why = "the server is shutting down";
     if (health_.state == Health::kFailed) why += ": " + health_.detail;
@@ -117,6 +134,7 @@ std::size_t GenerationService::Drain(std::function<void()> on_idle) {
 
 void GenerationService::Stop() {
   core_.Stop();
+  if (embedder_ != nullptr) embedder_->queue().Stop();
   if (grammars_ != nullptr) grammars_->Stop();
   pool_.Stop();
   probe_.Stop();
@@ -136,10 +154,12 @@ RequestId GenerationService::Submit(GenerationRequest request,
     id = RequestId(++last_request_);
     if (!request.step_of_search) records_.Add(id, request.tenant, request.client_id, now);
     task = std::make_shared<RequestTask>(id, std::move(request), std::move(sink), services_, now);
-    if (health_.state == Health::kReady) {
-      tasks_.emplace(id, task);
-    } else {
+    if (health_.state != Health::kReady) {
       refusal = Refusal(health_);
+    } else if (facts_.vectors) {
+      refusal = GeneratesNoText(*facts_.vectors);
+    } else {
+      tasks_.emplace(id, task);
     }
   }
   if (refusal) records_.SetState(id, "refused");
@@ -207,6 +227,36 @@ void GenerationService::Detokenize(std::vector<TokenId> ids,
   }));
 }
 
+void GenerationService::Embed(EmbedJob job, std::function<void(EmbedResult)> done) {
+  if (embedder_ == nullptr) return Engine::Embed(std::move(job), std::move(done));
+  std::optional<GenerationError> refusal;
+  {
+    const std::lock_guard lock(mutex_);
+    if (health_.state != Health::kReady) refusal = Refusal(health_);
+  }
+  if (refusal) return done(*std::move(refusal));
+  pool_.Schedule(std::make_shared<TextTask>(
+      [this, job = std::move(job), counted = Counted(std::move(done))] {
+        embedder_->Run(job, counted);
+      }));
+}
+
+std::function<void(EmbedResult)> GenerationService::Counted(
+    std::function<void(EmbedResult)> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++open_embeds_;
+  }
+  return [this, done = std::move(done)](EmbedResult result) {
+    done(std::move(result));
+    {
+      const std::lock_guard lock(mutex_);
+      --open_embeds_;
+    }
+    TellIfIdle();
+  };
+}
+
 ModelFacts GenerationService::Facts() const { return facts_; }
 
 HealthReport GenerationService::CheckHealth() const {
@@ -222,6 +272,7 @@ void GenerationService::ProbeHealth(HealthProbe::Answer answer) {
     report = health_;
     busy = !tasks_.empty();
   }
+  if (facts_.vectors) return answer(report);  // a probe would generate
   probe_.Ask(report, busy, std::move(answer));
 }
 
@@ -302,6 +353,7 @@ std::optional<Time> GenerationService::HoldsUntil() const {
 }
 
 void GenerationService::OnGroupLost(LostGroup lost) {
+  if (embedder_ != nullptr) embedder_->queue().Down(lost.group);
   {
     const std::lock_guard lock(mutex_);
     --groups_up_;
@@ -321,9 +373,11 @@ void GenerationService::OnGroupLost(LostGroup lost) {
 // will come.
 void GenerationService::FailAllUnlessServed() {
   std::vector<std::shared_ptr<Strand>> strands;
+  std::string why;
   {
     const std::lock_guard lock(mutex_);
     if (groups_up_ > 0 || (!over_ && !draining_)) return;
+    why = health_.detail;
     for (auto& [id, task] : tasks_) {
       records_.SetState(id, "failed");
       if (task->Fail(Refusal(health_))) strands.push_back(task);
@@ -331,6 +385,7 @@ void GenerationService::FailAllUnlessServed() {
     tasks_.clear();
     coalescer_.TakeAll(strands);
   }
+  if (embedder_ != nullptr) embedder_->queue().FailAll(absl::UnavailableError(why));
   pool_.ScheduleAll(strands);
 }
 
@@ -357,7 +412,7 @@ void GenerationService::TellIfIdle() {
   std::function<void()> tell;
   {
     const std::lock_guard lock(mutex_);
-    if (draining_ && tasks_.empty()) tell = std::exchange(on_idle_, nullptr);
+    if (draining_ && tasks_.empty() && open_embeds_ == 0) tell = std::exchange(on_idle_, nullptr);
   }
   if (tell) tell();
 }

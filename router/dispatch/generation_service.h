@@ -23,6 +23,7 @@
 #include "router/dispatch/cached_prompts.h"
 #include "router/dispatch/coalescer.h"
 #include "router/dispatch/core_loop.h"
+#include "router/dispatch/embed_service.h"
 #include "router/dispatch/grammar_checker.h"
 #include "router/dispatch/health_probe.h"
 #include "router/dispatch/request_records.h"
@@ -53,6 +54,7 @@ struct GenerationServiceOptions {
   // new ones are refused with Retry-After. If not, the loss of the last group ends all requests.
   bool groups_return = false;
   HealthProbeOptions health_probe;  // off by default
+  EmbedQueueOptions embed;          // of a model that gives vectors
 };
 
 class GenerationService final : public Engine, private CoreListener {
@@ -83,6 +85,7 @@ class GenerationService final : public Engine, private CoreListener {
   void Tokenize(std::string text, TokenizeOptions options,
                 std::function<void(TokenizedText)> done) override;
   void Detokenize(std::vector<TokenId> ids, std::function<void(DecodedTokens)> done) override;
+  void Embed(EmbedJob job, std::function<void(EmbedResult)> done) override;
   void Cancel(RequestId request) override;
   ModelFacts Facts() const override;
   HealthReport CheckHealth() const override;
@@ -99,6 +102,8 @@ class GenerationService final : public Engine, private CoreListener {
   std::optional<Time> HoldsUntil() const override;
   void OnGroupLost(LostGroup lost) override;
 
+  // Counts the job as open until its result.
+  std::function<void(EmbedResult)> Counted(std::function<void(EmbedResult)> done);
   void RunDue(bool more_of_one);
   void FailAllUnlessServed();
   void SubmitProbe(std::shared_ptr<GenerationSink> sink);
@@ -109,6 +114,7 @@ class GenerationService final : public Engine, private CoreListener {
   const ModelFacts facts_;
   const PromptBuilder prompts_;
   const std::unique_ptr<GrammarChecker> grammars_;  // null: none are offered
+  const std::unique_ptr<EmbedService> embedder_;    // null: the model generates text
   RequestRecords records_;
   CachedPromptList cached_prompts_;
   std::function<void(LostGroup)> on_lost_;
@@ -116,6 +122,7 @@ class GenerationService final : public Engine, private CoreListener {
   mutable std::mutex mutex_;
   HealthReport health_{Health::kStarting, "the model is being loaded"};
   std::size_t groups_up_ = 0;
+  std::size_t open_embeds_ = 0;
   bool draining_ = false;
   std::function<void()> on_idle_;
   bool over_ = false;  // no group is left and none will come

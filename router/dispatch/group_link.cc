@@ -53,6 +53,13 @@ absl::Status CheckBlockCounts(const std::vector<ShardWarmup>& warmups, std::size
   return absl::OkStatus();
 }
 
+// An encoder computes a text in one step. `asked`: --max-step-tokens; 0 = auto.
+void FitWholeTexts(std::uint32_t asked, GroupCapacity& capacity) {
+  std::uint32_t& step = capacity.max_step_tokens;
+  if (asked == 0) step = std::max(step, capacity.max_sequence_length);
+  capacity.max_sequence_length = std::min(capacity.max_sequence_length, step);
+}
+
 }  // namespace
 
 CacheSizes CacheSizesOf(const GroupFormed& formed) {
@@ -145,6 +152,7 @@ absl::Status GroupLink::ConfigureAll(ShardClient::Deadline deadline) {
   if (options_.max_sequence_length > 0) {
     capacity.max_sequence_length = std::min(options_.max_sequence_length, facts.max_position);
   }
+  if (facts.whole_texts) FitWholeTexts(options_.max_step_tokens, capacity);
   if (options_.max_candidates > 0 && !facts.Has("contrastive_search")) {
     return absl::FailedPreconditionError(
         "--contrastive-search: must also be given to the shards; these do not offer it");

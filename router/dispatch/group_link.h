@@ -79,6 +79,7 @@ class GroupLink final : private ExecuteListener {
   ~GroupLink() override;
 
   const GroupFormed& formed() const { return formed_; }
+  const GroupLinkOptions& options() const { return options_; }
 
   // Opens Execute on every rank. The calling thread, which must own the queue, makes all later
   // calls and gets the listener's. A plan without all its answers after `step_timeout` loses the

@@ -92,6 +92,17 @@ ShardFacts ToFacts(const v1::DescribeResponse& wire) {
   facts.padded_attention = wire.attention() == v1::ATTENTION_LAYOUT_PADDED;
   facts.length_rule = static_cast<LengthRule>(wire.length_rule());
   facts.original_length = wire.original_length();
+  if (wire.has_pooling()) {
+    const v1::Pooling& pooling = wire.pooling();
+    facts.vectors = VectorFacts{pooling.task() == "classify",
+                                pooling.pooling(),
+                                pooling.outputs(),
+                                pooling.normalized(),
+                                {pooling.labels().begin(), pooling.labels().end()},
+                                pooling.sigmoid(),
+                                pooling.plain_scores()};
+    facts.whole_texts = pooling.whole_texts();
+  }
   facts.capabilities.assign(wire.capabilities().begin(), wire.capabilities().end());
   for (const v1::KvGroup& group : wire.kv_groups()) {
     facts.kv_groups.push_back({group.bytes_per_token(), group.layers(), group.window()});
@@ -227,6 +238,28 @@ absl::StatusOr<std::uint64_t> ShardClient::Commit(Epoch epoch, const ShardPool& 
       WithRank(FromGrpc(connection_->stub->Commit(&context, request, &response)), "Commit"));
   PENSTOCK_RETURN_IF_ERROR(WithRank(ConnectForExecute(deadline), "Commit"));
   return response.kv_cache_bytes();
+}
+
+absl::StatusOr<Vectors> ShardClient::Embed(Epoch epoch, std::span<const EmbedText> texts,
+                                           Deadline deadline) {
+  grpc::ClientContext context;
+  const std::stop_callback on_stop(stop_, [&context] { context.TryCancel(); });
+  context.set_deadline(deadline);
+  v1::EmbedRequest request;
+  request.set_epoch(epoch.value());
+  for (const EmbedText& text : texts) {
+    v1::EmbedText& wire = *request.add_texts();
+    wire.mutable_tokens()->Add(text.tokens.begin(), text.tokens.end());
+    if (text.first_part < text.tokens.size()) wire.set_first_part(text.first_part);
+  }
+  v1::EmbedResponse response;
+  const grpc::Status status = connection_->stub->Embed(&context, request, &response);
+  if (!status.ok()) return WithRank(FromGrpc(status), "Embed");
+  Vectors vectors;
+  for (const v1::EmbedVector& wire : response.vectors()) {
+    vectors.emplace_back(wire.values().begin(), wire.values().end());
+  }
+  return vectors;
 }
 
 // gRPC sends pings while a call is open, and Execute is open while the group is up. So on a Unix

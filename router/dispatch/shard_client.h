@@ -9,16 +9,20 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/ids.h"
+#include "common/plan/embed_text.h"
 #include "common/plan/group.h"
 #include "common/plan/step_plan.h"
 #include "common/plan/step_result.h"
 #include "common/tls_identity.h"
+#include "router/engine.h"
 
 namespace penstock::v1 {
 class ConfigureRequest;
@@ -51,6 +55,8 @@ struct ShardFacts {
   bool padded_attention = false;
   LengthRule length_rule = LengthRule::kNone;
   std::uint32_t original_length = 0;
+  std::optional<VectorFacts> vectors;  // absent: the model generates text
+  bool whole_texts = false;            // a text to embed must fit in a step
   std::vector<TokenId> eos_token_ids;
   std::vector<std::string> capabilities;  // optional parts of the protocol that it has
 
@@ -82,6 +88,8 @@ class ExecuteListener {
 
 class ExecuteQueue;
 
+using Vectors = std::vector<std::vector<float>>;
+
 class ShardClient {
  public:
   using Deadline = std::chrono::system_clock::time_point;
@@ -107,6 +115,9 @@ class ShardClient {
   absl::StatusOr<ShardWarmup> Warmup(Epoch epoch, Deadline deadline);
   // The last call of formation. Connects the channel of Execute. Returns the bytes of the cache.
   absl::StatusOr<std::uint64_t> Commit(Epoch epoch, const ShardPool& pool, Deadline deadline);
+
+  // Vectors of texts; none from ranks other than 0. Blocks, from any thread.
+  absl::StatusOr<Vectors> Embed(Epoch epoch, std::span<const EmbedText> texts, Deadline deadline);
 
   // Creates the stream, and starts it. These are two calls so that the streams of all ranks exist
   // before the first can fail. The listener must live until OnStreamEnd or the end of this object.

@@ -199,6 +199,7 @@ std::optional<Failure> App::StartEngine() {
   options.drop_volatile_lines = values_.GetBool("drop-volatile-lines");
   options.prompt_history = static_cast<std::uint32_t>(values_.GetInt("prompt-history"));
   options.groups_return = groups_return_;
+  options.embed = EmbedSettings(values_, formed);
   options.health_probe.idle = values_.GetDuration("health-probe-idle");
   engine_ = std::make_unique<GenerationService>(std::move(options), metrics_);
   const absl::Status started = engine_->Start([this](LostGroup lost) { OnLost(std::move(lost)); });

@@ -28,6 +28,8 @@ namespace {
 constexpr std::uint32_t kTimedStepTokens = 2048;
 // Open files of the router that are not connections of clients: shards, logs, wake-ups.
 constexpr std::uint64_t kOtherFiles = 128;
+// The largest requests for vectors that may wait.
+constexpr std::uint32_t kQueuedBatches = 4;
 
 std::uint32_t Count(const options::Values& values, std::string_view name) {
   return static_cast<std::uint32_t>(values.GetInt(name));
@@ -186,6 +188,7 @@ ApiOptions ApiSettings(const options::Values& values) {
   api.max_stop_sequences = Count(values, "max-stop-sequences");
   api.max_top_n_tokens = Count(values, "max-top-n-tokens");
   api.max_client_batch_size = Count(values, "max-client-batch-size");
+  api.max_embed_batch_size = Count(values, "max-embed-batch-size");
   api.validation_workers = Count(values, "validation-workers");
   api.strict_json = values.GetBool("strict-json");
   api.trust_request_chat_template = values.GetBool("trust-request-chat-template");
@@ -319,6 +322,19 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
   return core;
 }
 
+namespace {
+
+ModelFacts WithBatchLimit(const options::Values& values, const GroupFormed& formed,
+                          ModelFacts facts) {
+  facts.max_batch_total_tokens = CountOrZero(values, "max-batch-total-tokens");
+  if (facts.max_batch_total_tokens == 0) {
+    facts.max_batch_total_tokens = formed.capacity.blocks * formed.capacity.block_size;
+  }
+  return facts;
+}
+
+}  // namespace
+
 absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFormed& formed) {
   ModelFacts facts;
   facts.model_id = values.GetString("hub-model-id");
@@ -334,6 +350,7 @@ absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFor
   facts.has_watermark = formed.facts.Has("watermark");
   facts.has_adapters = formed.facts.Has("adapters");
   facts.max_candidates = formed.capacity.max_candidates;
+  facts.vectors = formed.facts.vectors;
 
   const std::uint32_t longest = LongestSequence(formed);
   facts.max_total_tokens = CountOrZero(values, "max-total-tokens");
@@ -349,16 +366,27 @@ absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFor
     facts.max_total_tokens = batch > 0 ? std::min(longest, batch) : longest;
   }
   facts.max_input_tokens = CountOrZero(values, "max-input-tokens");
+  if (facts.vectors) {  // a text to embed needs no room for an answer
+    const std::uint32_t total = facts.max_total_tokens;
+    facts.max_input_tokens = facts.max_input_tokens == 0 ? total
+                                                         : std::min(facts.max_input_tokens, total);
+    return WithBatchLimit(values, formed, std::move(facts));
+  }
   if (facts.max_input_tokens == 0) facts.max_input_tokens = facts.max_total_tokens - 1;
   if (facts.max_input_tokens >= facts.max_total_tokens) {
     return BadOption("max-input-tokens", std::to_string(facts.max_input_tokens),
                      "below --max-total-tokens " + std::to_string(facts.max_total_tokens));
   }
-  facts.max_batch_total_tokens = CountOrZero(values, "max-batch-total-tokens");
-  if (facts.max_batch_total_tokens == 0) {
-    facts.max_batch_total_tokens = formed.capacity.blocks * formed.capacity.block_size;
-  }
-  return facts;
+  return WithBatchLimit(values, formed, std::move(facts));
+}
+
+EmbedQueueOptions EmbedSettings(const options::Values& values, const GroupFormed& formed) {
+  EmbedQueueOptions embed;
+  embed.max_texts = kQueuedBatches * Count(values, "max-embed-batch-size");
+  embed.call_tokens = formed.capacity.max_step_tokens;
+  embed.call_texts = formed.capacity.slots;
+  embed.timeout = Milliseconds(values, "step-timeout");
+  return embed;
 }
 
 absl::StatusOr<OtlpOptions> OtlpSettings(const options::Values& values, const ModelFacts& facts) {

@@ -12,6 +12,7 @@
 #include "common/options/values.h"
 #include "router/api/context.h"
 #include "router/dispatch/core_loop.h"
+#include "router/dispatch/embed_queue.h"
 #include "router/dispatch/group_fleet.h"
 #include "router/engine.h"
 #include "router/http/options.h"
@@ -44,6 +45,9 @@ absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values, bool l
 
 // What depends on the formed group.
 CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& formed);
+
+// The queue of a model that gives vectors.
+EmbedQueueOptions EmbedSettings(const options::Values& values, const GroupFormed& formed);
 
 // Limits and names for clients. Errors: InvalidArgument, with the numbers, when --max-input-tokens
 // or

@@ -62,6 +62,12 @@ class RequestMetrics {
     Observe(prompt_tokens_, prompt);
     Observe(generated_tokens_, generated);
   }
+  // A request for vectors that succeeded.
+  void Vectors(std::uint64_t texts, std::uint64_t tokens) {
+    Add(vector_texts_, texts);
+    Add(prompt_total_, tokens);
+    Observe(prompt_tokens_, tokens);
+  }
 
  private:
   static Buckets TokenBuckets() {
@@ -83,6 +89,8 @@ class RequestMetrics {
   Counter& cancelled_ =
       make_.OneCounter("penstock_requests_cancelled_total",
                        "Generation requests whose client went away or read too slowly.");
+  Counter& vector_texts_ = make_.OneCounter(
+      "penstock_vector_texts_total", "Texts and pairs of texts that were embedded or classified.");
   Family<Counter>& unknown_keys_ =
       make_.Counters("penstock_unknown_keys_total",
                      "Keys in request bodies that no dialect knows; they are ignored.", "dialect");

@@ -84,10 +84,11 @@ absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& 
     return BadOption("cpu-weights", options.weight_format,
                      "auto with --backend reference: it is for backend cpu");
   }
+  const bool vectors = model.pooling.has_value();
   const absl::Status runs =
       CheckCpuBackend(model.program, TypesOf(options, model), options.block_size);
   if (runs.ok()) return Choice{.cpu = true};
-  if (options.wanted == "cpu" || absl::IsInvalidArgument(runs)) return runs;
+  if (options.wanted == "cpu" || vectors || absl::IsInvalidArgument(runs)) return runs;
   if (quantized) {
     return absl::UnimplementedError(std::string(kNoQuantization) + "; " + Message(runs));
   }

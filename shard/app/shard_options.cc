@@ -72,6 +72,8 @@ ModelRankOptions ReadShardOptions(const options::Values& values, Platform platfo
     options.model.quantization = Quantization::kInt8;
   }
   options.model.kv_type = ParseKvType(values.GetString("kv-cache-dtype")).value_or(KvType::kAuto);
+  options.model.task = ParseTask(values.GetString("task"));           // nothing for "auto"
+  options.model.pooling = ParsePooling(values.GetString("pooling"));  // the same
   options.model.rank = Number(values, "rank");
   options.model.world = Number(values, "world-size");
   options.block_size = Number(values, "block-size");

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,7 +35,8 @@ namespace penstock::shard {
 
 // Consecutive rows of a batch that belong to one sequence. Row i of the segment is the token at
 // position context_length + i. It sees itself and the cached positions before it, within the
-// layer's window.
+// layer's window. In an encoder it sees all rows of the segment (AttentionOp::both_ways), which is
+// then a whole text: context_length is 0.
 struct RaggedSegment {
   std::uint32_t query_start = 0;     // first row in RaggedBatch::tokens
   std::uint32_t query_count = 0;     // >= 1
@@ -67,6 +69,8 @@ struct RaggedSegment {
   std::uint32_t prompt_length = 0;
   // How many of the last rows are drafts. KeepDrafts says how many of them stay in the state.
   std::uint32_t drafts = 0;
+  // Rows from this one on are the second part of a pair of texts (PositionsOp::parts).
+  std::uint32_t first_part = std::numeric_limits<std::uint32_t>::max();
 };
 
 struct RaggedBatch {
@@ -189,7 +193,7 @@ class Backend {
   // drafts are written again. Every rank makes the same call.
   virtual absl::Status KeepDrafts(std::span<const DraftsKept>) { return absl::OkStatus(); }
 
-  // float32 [count, vocabulary] in host memory for logit_rows[first, first + count), with the
+  // float32 [count, Program::OutputWidth()] in host memory for logit_rows[first, first + count), with the
   // shares of all ranks. count <= max_logit_rows. Valid until the next call of any kind. The caller
   // may change the values. With world > 1 every rank must ask for the same rows.
   virtual absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) = 0;

@@ -79,6 +79,18 @@ void AddCacheFacts(const Program& program, const PagedLayout& layout, v1::Descri
   facts.set_state_bytes(program.StateBytes());
 }
 
+void AddPoolingFacts(const ModelSpec& spec, const Pooling& pooling, v1::DescribeResponse& facts) {
+  v1::Pooling& wire = *facts.mutable_pooling();
+  wire.set_task(std::string(TaskName(spec.task)));
+  wire.set_pooling(std::string(PoolingName(pooling.kind)));
+  wire.set_outputs(pooling.outputs);
+  wire.set_normalized(pooling.normalized);
+  for (const std::string& label : pooling.labels) wire.add_labels(label);
+  wire.set_sigmoid(pooling.sigmoid);
+  wire.set_plain_scores(pooling.plain_scores);
+  wire.set_whole_texts(spec.both_ways);
+}
+
 }  // namespace
 
 ModelRank::ModelRank(ModelRankOptions options) : options_(std::move(options)) {}
@@ -105,7 +117,7 @@ v1::DescribeResponse ModelRank::Facts() const {
   facts.set_vocabulary(spec.vocabulary);
   facts.mutable_eos_token_ids()->Add(spec.eos_token_ids.begin(), spec.eos_token_ids.end());
   facts.set_bos_token_id(std::max<TokenId>(-1, spec.bos_token_id));
-  facts.set_max_position(spec.max_position);
+  facts.set_max_position(model_->pooling ? model_->pooling->max_tokens : spec.max_position);
   const Program::Lengths lengths = model_->program.TextLengths();
   facts.set_length_rule(static_cast<v1::LengthRule>(lengths.rule));
   facts.set_original_length(lengths.original);
@@ -127,6 +139,7 @@ v1::DescribeResponse ModelRank::Facts() const {
   if (options_.model.rank == 0 ? grammars_ != nullptr : MayOfferGrammars()) {
     facts.add_capabilities("grammar");
   }
+  if (model_->pooling) AddPoolingFacts(model_->spec, *model_->pooling, facts);
   facts.set_fingerprint(model_->fingerprint);
   facts.set_parameters(model_->parameters);
   facts.set_weight_bytes(weight_bytes_);
@@ -155,6 +168,9 @@ absl::Status ModelRank::Load(const LoadCallback& progress) {
   if (options_.on_plan) options_.on_plan(plan);
   StartGrammars();
   PENSTOCK_RETURN_IF_ERROR(MakeBackend(progress));
+  if (model_->pooling) {
+    PENSTOCK_ASSIGN_OR_RETURN(head_, HeadLayers::Load(*model_, options_.model.folder));
+  }
   FinishGrammars();
   return absl::OkStatus();
 }
@@ -165,6 +181,10 @@ absl::Status ModelRank::CheckOptions() const {
     if (!wanted) return absl::OkStatus();
     return CheckFeature(feature, model_->spec.model_type, model_->program);
   };
+  if (model_->pooling && (options_.contrastive_search || options_.padded)) {
+    return absl::UnimplementedError(
+        "`contrastive-search` must be off and `kv-layout` paged with a model that gives vectors");
+  }
   PENSTOCK_RETURN_IF_ERROR(check(options_.contrastive_search, Feature::kContrastiveSearch));
   PENSTOCK_RETURN_IF_ERROR(check(options_.padded, Feature::kPaddedLayout));
   PENSTOCK_RETURN_IF_ERROR(check(setup_.limits().max_decode_rows() > 1, Feature::kSpeculation));
@@ -201,7 +221,7 @@ std::uint32_t ModelRank::CandidateRows() const {
 }
 
 bool ModelRank::MayOfferGrammars() const {
-  return options_.grammars && !model_->spec.eos_token_ids.empty() &&
+  return options_.grammars && !model_->pooling && !model_->spec.eos_token_ids.empty() &&
          std::filesystem::exists(options_.model.folder + "/tokenizer.json");
 }
 
@@ -261,6 +281,7 @@ absl::Status ModelRank::MakeBackend(const LoadCallback& progress) {
 absl::Status ModelRank::Configure(const v1::ConfigureRequest& setup) {
   setup_ = setup;
   executor_.reset();
+  embedder_.reset();
   PENSTOCK_RETURN_IF_ERROR(CheckOptions());
   // Recorded graphs of the former group refer to its communicator.
   if (communicator_ != nullptr) PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(0));
@@ -390,7 +411,39 @@ absl::StatusOr<PoolSize> ModelRank::CountPool() const {
   if (limits.kv_cache_bytes() > 0) needs.kv = {limits.kv_cache_bytes(), 0.0};
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t bytes,
                             ChooseKvBytes(needs, memory.free_bytes, Cache().WantedBytes(limits)));
-  return Cache().Fit(bytes, limits);
+  PENSTOCK_ASSIGN_OR_RETURN(PoolSize pool, Cache().Fit(bytes, limits));
+  if (!model_->pooling) return pool;
+  for (std::uint32_t& blocks : pool.blocks.by_group) blocks = std::min(blocks, TextBlocks());
+  return pool;
+}
+
+// Room for a step of many texts, or for the longest one.
+std::uint32_t ModelRank::TextBlocks() const {
+  const v1::Limits& limits = setup_.limits();
+  const std::uint32_t size = options_.block_size;
+  const std::uint32_t of_step = limits.max_step_tokens() / size + limits.max_sequences();
+  return std::max(of_step, (limits.max_sequence_length() + size - 1) / size);
+}
+
+void ModelRank::MakeEmbedder(const PoolSize& pool) {
+  if (!model_->pooling) return;
+  const v1::Limits& limits = setup_.limits();
+  EmbedderOptions options;
+  options.pooling = model_->pooling->kind;
+  options.whole_texts = model_->spec.both_ways;
+  options.width = model_->program.OutputWidth();
+  options.max_step_tokens = limits.max_step_tokens();
+  options.max_texts = limits.max_sequences();
+  options.max_tokens = limits.max_sequence_length();
+  options.max_logit_rows = kMaxLogitRows;
+  options.blocks = pool.blocks[0];
+  options.block_size = options_.block_size;
+  embedder_ = std::make_unique<TextEmbedder>(options, head_, *backend_);
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> ModelRank::Embed(std::span<const EmbedText> texts) {
+  if (embedder_ == nullptr) return RankEngine::Embed(texts);
+  return embedder_->Embed(texts);
 }
 
 absl::StatusOr<std::uint64_t> ModelRank::Commit(const PoolSize& pool) {
@@ -414,6 +467,7 @@ absl::StatusOr<std::uint64_t> ModelRank::Commit(const PoolSize& pool) {
   }
   executor_ = std::make_unique<ModelExecutor>(std::move(options), *backend_, *control_,
                                               communicator_.get());
+  MakeEmbedder(pool);
   log::Info("KV cache: " + Cache().Describe(pool) + ", allocated in " +
             std::to_string((SteadyNow() - began) / std::chrono::milliseconds(1)) + " ms");
   return Cache().Bytes(pool);

@@ -10,13 +10,17 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "shard/backend/backend.h"
 #include "shard/cache/paged/paged_layout.h"
+#include "shard/executor/head_layers.h"
 #include "shard/executor/memory_plan.h"
 #include "shard/executor/model_executor.h"
 #include "shard/executor/rank_device.h"
+#include "shard/executor/text_embedder.h"
 #include "shard/executor/warmup.h"
 #include "shard/model/model.h"
 #include "shard/parallel/communicator.h"
@@ -66,6 +70,7 @@ class ModelRank final : public RankEngine {
     return executor_->Begin(plan, std::move(ready));
   }
   absl::StatusOr<StepResult> Collect() override { return executor_->Collect(); }
+  absl::StatusOr<std::vector<std::vector<float>>> Embed(std::span<const EmbedText> texts) override;
   void Reset() override { executor_->Reset(); }
   void Interrupt() override;
 
@@ -83,6 +88,9 @@ class ModelRank final : public RankEngine {
   MemoryNeeds Needs(std::uint32_t step_tokens, const DeviceMemory& memory) const;
   PagedLayout Layout() const;
   CachePlan Cache() const;
+  // The blocks that the texts of a step need, of a model that gives vectors.
+  std::uint32_t TextBlocks() const;
+  void MakeEmbedder(const PoolSize& pool);
   // Candidate rows of one step, and draft rows.
   std::uint32_t CandidateRows() const;
   std::uint32_t DraftRows() const;
@@ -95,6 +103,9 @@ class ModelRank final : public RankEngine {
   v1::ConfigureRequest setup_;
   std::unique_ptr<GrammarCache> grammars_;  // rank 0
   std::unique_ptr<ModelExecutor> executor_;
+  // Of a model that gives vectors.
+  HeadLayers head_;
+  std::unique_ptr<TextEmbedder> embedder_;
 
   std::atomic<bool> interrupted_ = false;
   std::mutex communicator_mutex_;  // of the next two, for Interrupt; the model thread reads them

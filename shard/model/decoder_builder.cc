@@ -13,7 +13,8 @@ BuiltProgram BuildProgram(const ModelSpec& spec, const RankShare& part, const Ha
                           const AcceptTarget& accept) {
   DecoderBuilder builder(spec, part, has, accept);
   spec.build(builder);
-  AssignKvGroups(builder.built_.program, spec.max_position);
+  // The texts of vectors take the blocks of one step, so a second table would save nothing.
+  if (spec.task == Task::kGenerate) AssignKvGroups(builder.built_.program, spec.max_position);
   return std::move(builder.built_);
 }
 
@@ -34,7 +35,7 @@ void DecoderBuilder::SetWidths() {
   for (Buffer buffer : {Buffer::kHidden, Buffer::kNormed, Buffer::kBranch, Buffer::kSelected}) {
     Widen(buffer, spec_.hidden);
   }
-  Widen(Buffer::kLogits, part_.vocabulary_padded);
+  if (spec_.task == Task::kGenerate) Widen(Buffer::kLogits, part_.vocabulary_padded);
 }
 
 // ---- names ----
@@ -92,13 +93,16 @@ void DecoderBuilder::Embed(const std::string& table, const std::string& head, Bu
 
 void DecoderBuilder::LearnedPositions(const std::string& table, std::uint32_t offset) {
   const std::uint64_t rows = std::uint64_t{spec_.max_position} + offset;
-  WeightTarget target{table, rows, spec_.hidden, false, {}};
-  target.parts.push_back({Name(table), {rows, spec_.hidden}, {0, rows}, {0, spec_.hidden}, 0});
-  Add(PositionsOp{.out = Buffer::kHidden, .table = AddTarget(std::move(target)), .offset = offset});
+  Add(PositionsOp{.out = Buffer::kHidden, .table = Table(table, rows), .offset = offset});
+}
+
+void DecoderBuilder::PartEmbedding(const std::string& table, std::uint32_t rows) {
+  Add(PositionsOp{.out = Buffer::kHidden, .table = Table(table, rows), .parts = rows});
 }
 
 void DecoderBuilder::Head(float scale, float softcap) {
   Add(SelectRowsOp{.in = Buffer::kNormed, .out = Buffer::kSelected});
+  if (spec_.task != Task::kGenerate) return IgnoreHead();
   ops_ = &built_.program.head;
   Add(LinearOp{.in = Buffer::kSelected,
                .out = Buffer::kLogits,
@@ -107,6 +111,15 @@ void DecoderBuilder::Head(float scale, float softcap) {
                                                   built_.program.Width(Buffer::kSelected))});
   if (scale != 1.0f || softcap != 0.0f) Add(ScaleLogitsOp{Buffer::kLogits, scale, softcap});
   if (part_.world > 1) Add(AllGatherOp{Buffer::kLogits});
+}
+
+void DecoderBuilder::IgnoreHead() {
+  if (has_(head_tensor_)) IgnorePrefix(head_tensor_);
+  for (const HeadLayer& layer : spec_.class_layers) {
+    IgnorePrefix(layer.name + ".");
+    if (!layer.norm.empty()) IgnorePrefix(layer.norm + ".");
+  }
+  IgnorePrefix("score.");
 }
 
 // ---- blocks ----
@@ -256,6 +269,11 @@ void DecoderBuilder::Attention(std::uint32_t window, std::optional<float> scale,
                   .scale = scale.value_or(1.0f / std::sqrt(static_cast<float>(heads_.key_dim))),
                   .softcap = softcap,
                   .heads = heads_});
+}
+
+void DecoderBuilder::AttentionBothWays(std::uint32_t window) {
+  Attention(window);
+  std::get<AttentionOp>(ops_->back()).both_ways = true;
 }
 
 void DecoderBuilder::Sinks(const std::string& name) {
@@ -410,6 +428,12 @@ void DecoderBuilder::ColumnLinear(const std::string& name, Buffer in, std::uint6
 }
 
 // ---- weights ----
+
+WeightIndex DecoderBuilder::Table(const std::string& table, std::uint64_t rows) {
+  WeightTarget target{table, rows, spec_.hidden, false, {}};
+  target.parts.push_back({Name(table), {rows, spec_.hidden}, {0, rows}, {0, spec_.hidden}, 0});
+  return AddTarget(std::move(target));
+}
 
 Range DecoderBuilder::QueryRows() const {
   const std::uint64_t rows = heads_.QueryWidth();

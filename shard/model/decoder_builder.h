@@ -88,8 +88,11 @@ class DecoderBuilder {
   void Embedding(const std::string& table, const std::string& head, float scale = 1.0f);
   // Adds row position + offset of a table with spec.max_position + offset rows.
   void LearnedPositions(const std::string& table, std::uint32_t offset);
+  // Adds the row of a token's part of the text, of a table with `rows` rows.
+  void PartEmbedding(const std::string& table, std::uint32_t rows);
   // Logits of the rows that the batch needs, from the last norm. Ends the decoder. They are
-  // multiplied by `scale`, then bounded by a softcap unless it is 0 (ScaleLogitsOp).
+  // multiplied by `scale`, then bounded by a softcap unless it is 0 (ScaleLogitsOp). Without
+  // Task::kGenerate there are no logits: the rows of the last norm are the result.
   void Head(float scale = 1.0f, float softcap = 0.0f);
 
   // ---- blocks ----
@@ -134,6 +137,8 @@ class DecoderBuilder {
   // Causal attention. A query sees `window` positions; 0 = all. The scale of the products is
   // 1 / sqrt(key_dim) if it is not given; `softcap` as in AttentionOp.
   void Attention(std::uint32_t window, std::optional<float> scale = {}, float softcap = 0.0f);
+  // The same in both directions.
+  void AttentionBothWays(std::uint32_t window);
   // Sinks of the attention before (AttentionOp).
   void Sinks(const std::string& name);
   // The product that ends the attention branch.
@@ -197,6 +202,8 @@ class DecoderBuilder {
     std::uint32_t& widest = built_.program.widths[static_cast<std::size_t>(buffer)];
     widest = std::max(widest, width);
   }
+  void IgnoreHead();
+  WeightIndex Table(const std::string& table, std::uint64_t rows);
   WeightIndex Vector(const std::string& tensor, std::uint64_t size);
   WeightIndex VectorIfStored(const std::string& tensor, std::uint64_t size);
   WeightIndex VocabularyMatrix(const std::string& label, const std::string& tensor,

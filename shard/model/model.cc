@@ -56,6 +56,10 @@ std::string FingerprintOf(const std::string& config, const std::string& generati
     fingerprint.Add("K/V");
     fingerprint.Add(KvTypeName(model.kv_type));
   }
+  if (model.pooling) {
+    fingerprint.Add(TaskName(model.spec.task));
+    fingerprint.Add(PoolingName(model.pooling->kind));
+  }
   for (const CheckpointTensor& tensor : model.checkpoint.tensors()) {
     fingerprint.Add(tensor.info->name);
     fingerprint.Add(tensor.info->type);
@@ -95,7 +99,13 @@ absl::StatusOr<Model> Model::Open(const ModelOptions& options) {
                             ReadConfigFile(options.folder, kGenerationFile, true));
   Model model;
   PENSTOCK_ASSIGN_OR_RETURN(model.checkpoint, Checkpoint::Open(options.folder));
-  PENSTOCK_ASSIGN_OR_RETURN(model.spec, ReadModelSpec(config, generation));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      model.spec,
+      ReadModelSpec(config, generation, {options.task, HasSentenceModules(options.folder)}));
+  if (model.spec.task != Task::kGenerate) {
+    PENSTOCK_ASSIGN_OR_RETURN(
+        model.pooling, ReadPooling(options.folder, config, options.pooling, model.spec));
+  }
   const HasTensor has = [&model](std::string_view name) {
     return model.checkpoint.Find(name) != nullptr;
   };

@@ -10,6 +10,7 @@
 
 #include "shard/cache/paged/kv_type.h"
 #include "shard/model/model_spec.h"
+#include "shard/model/pooling.h"
 #include "shard/model/program.h"
 #include "shard/model/rank_share.h"
 #include "shard/tensor_view.h"
@@ -29,6 +30,8 @@ struct ModelOptions {
   std::uint32_t world = 1;
   Quantization quantization = Quantization::kNone;
   KvType kv_type = KvType::kAuto;
+  std::optional<Task> task;            // --task; empty = what the model was made for
+  std::optional<PoolingKind> pooling;  // --pooling; empty = what the folder says
 };
 
 struct Model {
@@ -36,6 +39,7 @@ struct Model {
   DType dtype = DType::kFloat32;  // in which the model computes
   Quantization quantization = Quantization::kNone;
   KvType kv_type = KvType::kAuto;  // kAuto also for the name of the model's own type
+  std::optional<Pooling> pooling;  // unless the task is kGenerate
   RankShare part;
   Program program;
   WeightPlan weight_plan;        // of this rank

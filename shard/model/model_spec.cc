@@ -8,13 +8,48 @@
 namespace penstock::shard {
 namespace {
 
+bool IsClassifier(const std::string& architecture) {
+  return architecture.ends_with("ForSequenceClassification");
+}
+
+// A model without the head of a language model, or with one that predicts masked words.
+bool IsEncoder(const std::string& architecture) {
+  const bool bare = architecture.ends_with("Model") && !architecture.ends_with("LMHeadModel");
+  return bare || architecture.ends_with("ForMaskedLM");
+}
+
+// The task for which the model was made, as far as its class tells.
+Task TaskOf(const std::vector<std::string>& architectures, const TaskChoice& choice) {
+  if (choice.wanted) return *choice.wanted;
+  for (const std::string& name : architectures) {
+    if (IsClassifier(name)) return Task::kClassify;
+    if (IsEncoder(name)) return Task::kEmbed;
+  }
+  return choice.makes_vectors ? Task::kEmbed : Task::kGenerate;
+}
+
+// An encoder has no next token, and a classifier needs classes.
+absl::Status CheckTask(const ConfigReader& config, bool chosen, ModelSpec& spec) {
+  if (spec.both_ways && spec.task == Task::kGenerate) {
+    if (chosen) return config.Bad("model_type", "that of a decoder with --task generate");
+    spec.task = Task::kEmbed;
+  }
+  if (spec.task != Task::kClassify) return absl::OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(const auto architectures, config.StringsOr("architectures"));
+  for (const std::string& name : architectures) {
+    if (IsClassifier(name)) return absl::OkStatus();
+  }
+  return config.Bad("architectures", "a classifier (…ForSequenceClassification) with --task classify");
+}
+
 // Refuses what would give wrong tokens if it were ignored.
-absl::Status RefuseUnsupported(const ConfigReader& config) {
+absl::Status RefuseUnsupported(const ConfigReader& config, Task task) {
   if (config.Has("compression_config")) {
     return config.Bad("compression_config", "absent: this quantised form is not supported");
   }
   PENSTOCK_ASSIGN_OR_RETURN(const auto architectures, config.StringsOr("architectures"));
   for (const std::string& name : architectures) {
+    if (task != Task::kGenerate && (IsClassifier(name) || IsEncoder(name))) continue;
     const bool wrapper = name.ends_with("ForConditionalGeneration");
     if (wrapper && !config.Has("text_config")) {
       return config.Bad("text_config", "an object, the text model of " + ShortText(name, 100));
@@ -99,7 +134,8 @@ absl::Status ReadSpecialTokens(const ConfigReader& config, const std::string& ge
 }  // namespace
 
 absl::StatusOr<ModelSpec> ReadModelSpec(const std::string& config_json,
-                                        const std::string& generation_config_json) {
+                                        const std::string& generation_config_json,
+                                        const TaskChoice& choice) {
   const std::string file = "config.json";
   PENSTOCK_ASSIGN_OR_RETURN(const auto object, ParseConfig(config_json, file));
   const ConfigReader config(object, file);
@@ -107,9 +143,12 @@ absl::StatusOr<ModelSpec> ReadModelSpec(const std::string& config_json,
   PENSTOCK_ASSIGN_OR_RETURN(spec.model_type, config.StringOr("model_type", ""));
   ReadArchitecture* const read = FindArchitecture(spec.model_type);
   if (read == nullptr) return config.Bad("model_type", KnownModelTypes(spec.model_type));
-  PENSTOCK_RETURN_IF_ERROR(RefuseUnsupported(config));
+  PENSTOCK_ASSIGN_OR_RETURN(const auto architectures, config.StringsOr("architectures"));
+  spec.task = TaskOf(architectures, choice);
+  PENSTOCK_RETURN_IF_ERROR(RefuseUnsupported(config, spec.task));
   PENSTOCK_RETURN_IF_ERROR(ReadQuantization(config, spec));
   PENSTOCK_RETURN_IF_ERROR(read(config, spec));
+  PENSTOCK_RETURN_IF_ERROR(CheckTask(config, choice.wanted.has_value(), spec));
   PENSTOCK_RETURN_IF_ERROR(ReadTiedHead(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadDType(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadSpecialTokens(config, generation_config_json, spec));

@@ -20,6 +20,28 @@ namespace penstock::shard {
 class ConfigReader;
 class DecoderBuilder;
 
+// What a model gives for a text.
+enum class Task : std::uint8_t {
+  kGenerate,  // the next token
+  kEmbed,     // a vector
+  kClassify,  // a number for each class
+};
+
+enum class HeadActivation : std::uint8_t { kNone, kTanh, kRelu, kGelu };
+
+// A layer after the pooling of a text: norm(activation(weight * x + bias)).
+struct HeadLayer {
+  std::string folder = {};  // of the tensors, in the folder of the model; empty: that folder
+  std::string name;         // of the matrix [outputs, inputs], without ".weight"
+  std::uint32_t inputs = 0;
+  std::uint32_t outputs = 0;
+  HeadActivation activation = HeadActivation::kNone;
+  std::string norm = {};  // a layer norm, without ".weight"; empty: there is none
+};
+
+// How the rows of a text become one.
+enum class PoolingKind : std::uint8_t { kCls, kMean, kLast, kMax };
+
 enum class RopeType : std::uint8_t {
   kDefault,
   kLinear,        // frequencies / factor
@@ -89,6 +111,12 @@ struct ModelSpec {
   TokenId bos_token_id = -1;  // -1 = none
   DeltaSpec delta;
 
+  Task task = Task::kGenerate;
+  bool both_ways = false;  // a token sees those after it too: the model has no next token
+  // How texts are pooled and classified; by the family.
+  PoolingKind class_pooling = PoolingKind::kLast;
+  std::vector<HeadLayer> class_layers;
+
   // Declares the decoder of this model's family. Set by the family's ReadArchitecture.
   std::function<void(DecoderBuilder&)> build;
 };
@@ -96,8 +124,15 @@ struct ModelSpec {
 // Reads what a family needs of config.json into `spec`, and sets spec.build.
 using ReadArchitecture = absl::Status(const ConfigReader& config, ModelSpec& spec);
 
+// What the caller knows of the task beside config.json.
+struct TaskChoice {
+  std::optional<Task> wanted = {};  // nothing: what the model was made for
+  bool makes_vectors = false;       // the folder has the files of sentence-transformers
+};
+
 // Reads and checks config.json. Errors are InvalidArgument, one line: file, key, value, limit.
 absl::StatusOr<ModelSpec> ReadModelSpec(const std::string& config_json,
-                                        const std::string& generation_config_json);
+                                        const std::string& generation_config_json,
+                                        const TaskChoice& choice = {});
 
 }  // namespace penstock::shard

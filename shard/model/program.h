@@ -88,12 +88,14 @@ struct EmbedOp {
   float scale = 1.0f;
 };
 
-// out += row position + offset of `table`: learned positions.
+// out += row position + offset of `table`: learned positions. With `parts` the row is that of the
+// part of the text instead (RaggedSegment::first_part), of a table with so many rows.
 struct PositionsOp {
   static constexpr std::string_view kName = "learned positions";
   Buffer out = Buffer::kNone;
   WeightIndex table = kNoWeight;
   std::uint32_t offset = 0;
+  std::uint32_t parts = 0;
 };
 
 enum class NormKind : std::uint8_t {
@@ -161,6 +163,9 @@ struct AttentionOp {
   Buffer out = Buffer::kNone;
   std::uint32_t cache = 0;
   std::uint32_t window = 0;  // positions that a query sees; 0 = all
+  // A query sees the positions after it too, up to the last row of its segment. With a window it
+  // sees those at a distance below `window`, before and after it.
+  bool both_ways = false;
   float scale = 1.0f;        // of the products of queries and keys
   float softcap = 0.0f;      // c: a scaled product x becomes c * tanh(x / c); 0 = none
   HeadShape heads;
@@ -401,7 +406,8 @@ inline std::string_view NameOf(const Op& op) {
 
 struct Program {
   std::vector<Op> body;  // once per Execute, ends with a SelectRowsOp
-  std::vector<Op> head;  // once per Logits, over some rows of kSelected
+  // Once per Logits, over some rows of kSelected. Empty: these rows are the result.
+  std::vector<Op> head;
   std::array<std::uint32_t, kBufferCount> widths{};
 
   RankShare part;
@@ -433,6 +439,9 @@ struct Program {
     }
     return {};
   }
+
+  // Of a row that Logits gives.
+  std::uint32_t OutputWidth() const { return head.empty() ? Width(Buffer::kSelected) : vocabulary; }
 
   std::uint32_t Width(Buffer buffer) const { return widths[static_cast<std::size_t>(buffer)]; }
 };

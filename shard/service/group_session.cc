@@ -210,4 +210,23 @@ void GroupSession::CloseExecute() {
   pending_.clear();
 }
 
+absl::Status GroupSession::Embed(const v1::EmbedRequest& request, v1::EmbedResponse& response) {
+  if (!checker_.has_value() || request.epoch() != setup_.epoch()) {
+    return absl::FailedPreconditionError("Embed: the group of epoch " +
+                                         std::to_string(request.epoch()) + " is not committed");
+  }
+  std::vector<EmbedText> texts;
+  for (const v1::EmbedText& wire : request.texts()) {
+    EmbedText& text = texts.emplace_back();
+    text.tokens.assign(wire.tokens().begin(), wire.tokens().end());
+    if (wire.has_first_part()) text.first_part = wire.first_part();
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const auto vectors, engine_.Embed(texts));
+  if (setup_.rank() != 0) return absl::OkStatus();
+  for (const std::vector<float>& vector : vectors) {
+    response.add_vectors()->mutable_values()->Add(vector.begin(), vector.end());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace penstock::shard

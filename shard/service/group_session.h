@@ -53,6 +53,9 @@ class GroupSession {
 
   void CloseExecute();
 
+  // FAILED_PRECONDITION if the group of this epoch is not committed.
+  absl::Status Embed(const v1::EmbedRequest& request, v1::EmbedResponse& response);
+
  private:
   StepResult Stamp(const StepPlan& plan, StepResult result);
 

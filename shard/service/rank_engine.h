@@ -13,7 +13,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
+#include <vector>
 
+#include "common/plan/embed_text.h"
 #include "common/plan/step_plan.h"
 #include "common/plan/step_result.h"
 #include "penstock/v1/shard.pb.h"
@@ -64,6 +67,12 @@ class RankEngine {
   }
   virtual absl::StatusOr<StepResult> Collect() {
     return absl::InternalError("this engine cannot begin steps");
+  }
+
+  // Vectors of texts, of a model that gives some. An InvalidArgument is about the texts; other errors
+  // end the group.
+  virtual absl::StatusOr<std::vector<std::vector<float>>> Embed(std::span<const EmbedText>) {
+    return absl::UnimplementedError("the model gives no vectors");
   }
 
   // Frees all sequences and drops the steps that were begun.

@@ -117,4 +117,15 @@ grpc::ServerBidiReactor<v1::StepPlan, v1::StepResult>* ShardService::Execute(
   return StartExecute(state_);
 }
 
+grpc::ServerUnaryReactor* ShardService::Embed(grpc::CallbackServerContext* context,
+                                              const v1::EmbedRequest* request,
+                                              v1::EmbedResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool posted = state_.thread.Post([this, reactor, request, response] {
+    reactor->Finish(ToGrpc(state_.session.Embed(*request, *response)));
+  });
+  if (!posted) reactor->Finish(ToGrpc(absl::UnavailableError("the shard is busy or stopping")));
+  return reactor;
+}
+
 }  // namespace penstock::shard

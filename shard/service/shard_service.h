@@ -70,6 +70,9 @@ class ShardService final : public v1::Shard::CallbackService {
                                    v1::CommitResponse* response) override;
   grpc::ServerBidiReactor<v1::StepPlan, v1::StepResult>* Execute(
       grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* Embed(grpc::CallbackServerContext* context,
+                                  const v1::EmbedRequest* request,
+                                  v1::EmbedResponse* response) override;
 
  private:
   ServiceState& state_;

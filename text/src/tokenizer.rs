@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use tokenizers::Tokenizer as HfTokenizer;
+use tokenizers::{PostProcessor, Tokenizer as HfTokenizer, TruncationDirection};
 
 use crate::config::TokenizerConfig;
 use crate::error::{Result, TextError};
@@ -97,6 +97,47 @@ impl Tokenizer {
         })
     }
 
+    /// A text, or a pair of texts, as the tokenizer joins them. With `most` above 0 tokens are cut
+    /// from the end of the longer text until all fit. Returns the ids and how many of them come
+    /// before the second part.
+    pub fn encode_pair(
+        &self,
+        text: &str,
+        pair: Option<&str>,
+        add_special_tokens: bool,
+        most: usize,
+    ) -> Result<(Vec<u32>, usize)> {
+        let invalid = |error: tokenizers::Error| TextError::invalid(error.to_string());
+        let mut first = self.inner.encode_fast(text, false).map_err(invalid)?;
+        let mut second = match pair {
+            Some(pair) => Some(self.inner.encode_fast(pair, false).map_err(invalid)?),
+            None => None,
+        };
+        if most > 0 {
+            let added = match self.inner.get_post_processor() {
+                Some(processor) if add_special_tokens => processor.added_tokens(pair.is_some()),
+                _ => 0,
+            };
+            let room = most.saturating_sub(added);
+            let other = second.as_ref().map_or(0, |part| part.len());
+            let (a, b) = cut_longest(first.len(), other, room);
+            first.truncate(a, 0, TruncationDirection::Right);
+            if let Some(part) = &mut second {
+                part.truncate(b, 0, TruncationDirection::Right);
+            }
+        }
+        let whole = self
+            .inner
+            .post_process(first, second, add_special_tokens)
+            .map_err(invalid)?;
+        let parts = whole.get_type_ids();
+        let first_part = parts.iter().position(|&part| part > 0);
+        Ok((
+            whole.get_ids().to_vec(),
+            first_part.unwrap_or(whole.get_ids().len()),
+        ))
+    }
+
     /// Ids outside the vocabulary decode to nothing.
     pub fn decode(&self, ids: &[u32], skip_special: bool) -> Result<String> {
         self.inner
@@ -122,6 +163,18 @@ impl Tokenizer {
             .get(&id)
             .is_some_and(|token| token.special)
     }
+}
+
+/// The lengths of two texts that together have at most `room` tokens.
+fn cut_longest(a: usize, b: usize, room: usize) -> (usize, usize) {
+    if a + b <= room {
+        return (a, b);
+    }
+    let half = room / 2;
+    if a.min(b) <= half {
+        return if a < b { (a, room - a) } else { (room - b, b) };
+    }
+    (room - half, half)
 }
 
 fn vocabulary_size(tokenizer: &HfTokenizer) -> u32 {

@@ -37,6 +37,14 @@ constexpr OptionSpec kRows[] = {
          .refusal =
              "quantized checkpoints are not read; int8 quantizes the weights while they load",
          .harmless = "none|int8"}),
+    OptionSpec("task", OneOf("auto|generate|embed|classify"), "auto",
+               "What the model gives: text, vectors of texts, or classes. auto: by the class in "
+               "config.json, and embed for a folder of sentence-transformers.",
+               {.components = kLauncher | kShard}),
+    OptionSpec("pooling", OneOf("auto|cls|mean|last|max"), "auto",
+               "How the rows of a text become its vector. auto: what the model's folder says, or "
+               "else mean for encoders and last for decoders.",
+               {.advanced = true, .components = kLauncher | kShard}),
     OptionSpec("served-model-name", Type::kString, "",
                "Name that clients use for the model; unset: the text of --model-id."),
     OptionSpec("download-only", Type::kBool, "false", "Fetch the model, print its folder and exit.",

@@ -131,8 +131,6 @@ std::string_view KindName(std::string_view found) {
   return found == "sequence" ? "an array" : found;
 }
 
-constexpr BodyRules kRules = {.limits = kPythonLimits, .to_error = ToApiError};
-
 }  // namespace
 
 ApiError ToApiError(const json::Error& error) {
@@ -151,6 +149,8 @@ ApiError ToApiError(const json::Error& error) {
   if (wrong.field == "body") wrong.field.clear();
   return wrong;
 }
+
+const BodyRules kRules = {.limits = kPythonLimits, .to_error = ToApiError};
 
 void AppendRequestSchemas(std::string& out) {
   json::AppendSchema<ChatRequest>(out, "OpenAiChatRequest", kChat);

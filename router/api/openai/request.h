@@ -80,6 +80,9 @@ struct GrammarKeys {
   std::optional<json::Raw> guided_grammar;
 };
 
+// How bodies with OpenAI's errors are read.
+extern const BodyRules kRules;
+
 // What both routes take.
 struct Common : GrammarKeys {
   std::string model;

@@ -268,13 +268,14 @@ absl::Status CpuBackend::KeepDrafts(std::span<const DraftsKept> kept) {
 
 absl::StatusOr<TensorView> CpuBackend::Logits(std::uint32_t first, std::uint32_t count) {
   PENSTOCK_RETURN_IF_ERROR(CheckLogitRows(first, count, limits_, logit_count_));
-  const std::size_t vocabulary = program_.vocabulary;
-  if (program_.part.world > 1) {
+  const std::size_t width = program_.OutputWidth();
+  // Without a head every rank has the whole rows.
+  if (program_.part.world > 1 && !program_.head.empty()) {
     PENSTOCK_RETURN_IF_ERROR(GatherLogits(first, count));
   } else {
-    runner_->Logits(first, count, buffers_.logits(), vocabulary, vocabulary);
+    runner_->Logits(first, count, buffers_.logits(), width, width);
   }
-  return TensorView::Matrix(buffers_.logits(), count, program_.vocabulary, DType::kFloat32);
+  return TensorView::Matrix(buffers_.logits(), count, width, DType::kFloat32);
 }
 
 absl::Status CpuBackend::GatherLogits(std::size_t first, std::size_t count) {

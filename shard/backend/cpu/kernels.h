@@ -120,6 +120,9 @@ struct AttentionTile {
   std::size_t group = 1;
   std::size_t position = 0;  // of the first token
   std::size_t window = 0;    // 0 = all
+  // Of attention in both directions: the end of the positions that some token sees. 0: a token
+  // sees none after it.
+  std::size_t end = 0;
   float scale = 1.0f;
   float softcap = 0.0f;  // of AttentionOp
   // Null if the tokens have consecutive positions. If they are candidates for one position,

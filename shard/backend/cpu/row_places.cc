@@ -19,7 +19,9 @@ void RowPlaces::FillRows(const RaggedBatch& batch) {
       continue;
     }
     for (std::uint32_t i = 0; i < segment.query_count; ++i) {
-      rows_.push_back({segment.context_length + i, i + 1 == segment.query_count, false});
+      const std::uint32_t position = segment.context_length + i;
+      const std::uint32_t part = i >= segment.first_part ? 1 : 0;
+      rows_.push_back({position, i + 1 == segment.query_count, false, part});
     }
   }
 }

@@ -29,6 +29,7 @@ struct RowPlace {
   std::uint32_t position;
   bool last;    // of its segment, or a candidate
   bool paired;  // a candidate whose cell begins with a copy of the position before
+  std::uint32_t part = 0;  // of a pair of texts
 };
 
 // The rows and segments of a batch in one KV group.

@@ -1,5 +1,6 @@
 #include "shard/backend/cpu/row_stages.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -28,7 +29,10 @@ void RunPositions(const Stage& stage, const WeightStore& weights, const StepBuff
                   const RowRange& rows) {
   const BufferView& out = buffers.View(stage.out);
   for (std::size_t row = rows.first; row < rows.first + rows.count; ++row) {
-    weights.EmbeddingRow(stage.table, places.Row(row).position + stage.table_offset, scratch);
+    const RowPlace& place = places.Row(row);
+    const std::uint32_t entry = stage.table_parts > 0 ? std::min(place.part, stage.table_parts - 1)
+                                                      : place.position + stage.table_offset;
+    weights.EmbeddingRow(stage.table, entry, scratch);
     float* const to = out.Floats(row);
     for (std::size_t i = 0; i < columns; ++i) to[i] += scratch[i];
   }

@@ -56,8 +56,11 @@ class StageMaker {
     return {.kind = StageKind::kEmbed, .out = op.out, .table = op.table, .table_scale = op.scale};
   }
   Stage StageOf(const PositionsOp& op, std::size_t) const {
-    return {
-        .kind = StageKind::kPositions, .out = op.out, .table = op.table, .table_offset = op.offset};
+    return {.kind = StageKind::kPositions,
+            .out = op.out,
+            .table = op.table,
+            .table_offset = op.offset,
+            .table_parts = op.parts};
   }
   Stage StageOf(const NormOp& op, std::size_t first) const {
     const auto* select = Next<SelectRowsOp>(ops_, first);
@@ -223,7 +226,7 @@ Stages BuildStages(const Program& program, const WeightStore& weights) {
   }
   FuseResiduals(stages.body);
   MarkPrivateNorms(stages.body);
-  stages.head = StageMaker(program.head, weights).Make(0);
+  if (!program.head.empty()) stages.head = StageMaker(program.head, weights).Make(0);
   for (const Op& op : program.head) {
     if (const auto* scale = std::get_if<ScaleLogitsOp>(&op)) stages.logits = *scale;
   }

@@ -44,6 +44,7 @@ struct Stage {
   WeightIndex table = kNoWeight;              // kEmbed, kPositions
   float table_scale = 1.0f;                   // kEmbed
   std::uint32_t table_offset = 0;             // kPositions
+  std::uint32_t table_parts = 0;              // the same
   float add_scale = 1.0f;                     // of `add`
   NormKind norm_kind = NormKind::kRms;        // of norms
   const float* norm_weight = nullptr;         // the same; the number of kScale

@@ -173,7 +173,7 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
   own_.push_back(carver.used());
   slot_memory_ = carver.Floats(slots_ * tile_rows_ * (2 + value_stride_));
   const std::size_t logit_rows = sizes.limits.max_logit_rows;
-  logits_ = carver.Floats(logit_rows * sizes.program.vocabulary);
+  logits_ = carver.Floats(logit_rows * sizes.program.OutputWidth());
   const std::size_t world = sizes.program.part.world;
   if (world > 1) {
     gathered_ = carver.Floats(world * logit_rows * sizes.program.Width(Buffer::kLogits));

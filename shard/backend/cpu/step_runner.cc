@@ -10,6 +10,7 @@
 #include "shard/backend/cpu/row_stages.h"
 #include "shard/backend/cpu/threads/work_split.h"
 #include "shard/backend/row_angles.h"
+#include "shard/weights/convert.h"
 
 namespace penstock::shard::cpu {
 
@@ -31,7 +32,8 @@ StepRunner::StepRunner(const StepParts& parts)
     plan_of_stage_.push_back(0);
     if (stage.kind != StageKind::kAttention) continue;
     const auto known = std::find_if(planned.begin(), planned.end(), [&](const AttentionOp* other) {
-      return other->window == stage.attention->window && other->heads == stage.attention->heads;
+      return other->window == stage.attention->window && other->heads == stage.attention->heads &&
+             other->both_ways == stage.attention->both_ways;
     });
     plan_of_stage_.back() = static_cast<std::size_t>(known - planned.begin());
     if (known == planned.end()) planned.push_back(stage.attention);
@@ -67,8 +69,9 @@ void StepRunner::PlanAttention(const RaggedBatch& batch) {
     if (stage.kind != StageKind::kAttention || built[plan_of_stage_[i]]) continue;
     built[plan_of_stage_[i]] = true;
     const PlanHeads heads = HeadsOfPlan(parts_.program, *stage.attention);
-    const AttentionShape shape{heads.kv_heads, heads.group, stage.attention->window, threads(),
-                               parts_.buffers.slots()};
+    const AttentionShape shape{heads.kv_heads,           heads.group,
+                               stage.attention->window,  stage.attention->both_ways,
+                               threads(),                parts_.buffers.slots()};
     plans_[plan_of_stage_[i]].Build(shape, batch.segments);
   }
 }
@@ -175,6 +178,7 @@ GemmArgs StepRunner::GemmOf(const Stage& stage, std::size_t thread) const {
 
 void StepRunner::Logits(std::size_t first, std::size_t count, float* out, std::size_t stride,
                         std::size_t columns) {
+  if (parts_.program.head.empty()) return CopySelected(first, count, out, stride, columns);
   const BufferView& in = parts_.buffers.View(stages_.head.in);
   GemmArgs args;
   args.input = in.Row(first);
@@ -195,6 +199,15 @@ void StepRunner::Logits(std::size_t first, std::size_t count, float* out, std::s
                                   scale.softcap);
     }
   });
+}
+
+void StepRunner::CopySelected(std::size_t first, std::size_t count, float* out, std::size_t stride,
+                              std::size_t columns) const {
+  const BufferView& in = parts_.buffers.View(Buffer::kSelected);
+  for (std::size_t row = 0; row < count; ++row) {
+    ConvertElements(in.Row(first + row), parts_.kernels.activation, out + row * stride,
+                    DType::kFloat32, columns);
+  }
 }
 
 std::size_t StepRunner::AnglesOf(std::int32_t rope, std::size_t row) const {

@@ -52,7 +52,8 @@ class StepRunner {
 
   // The batch has been checked.
   absl::Status Execute(const RaggedBatch& batch);
-  // Logits of rows [first, first + count) of those selected: float32, `stride` apart.
+  // Logits of rows [first, first + count) of those selected: float32, `stride` apart. Without a
+  // head these rows themselves.
   void Logits(std::size_t first, std::size_t count, float* out, std::size_t stride,
               std::size_t columns);
   // Contrastive search, on candidate segments of the last batch.
@@ -63,6 +64,8 @@ class StepRunner {
  private:
   void PlanAttention(const RaggedBatch& batch);
   // Where the angles of a row begin in its table.
+  void CopySelected(std::size_t first, std::size_t count, float* out, std::size_t stride,
+                    std::size_t columns) const;
   std::size_t AnglesOf(std::int32_t rope, std::size_t row) const;
   // A stage's share of one thread.
   void RunStage(const Stage& stage, std::size_t thread);

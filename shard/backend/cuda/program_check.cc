@@ -37,6 +37,7 @@ std::string_view Missing(const RopeKvWriteOp& op) {
   return op.rope != 0 ? "RoPE that differs by layer" : "";
 }
 std::string_view Missing(const AttentionOp& op) {
+  if (op.both_ways) return "attention in both directions";
   if (op.sinks != kNoWeight) return "attention sinks";
   return op.softcap != 0.0f ? "softcaps" : "";
 }
@@ -82,6 +83,9 @@ HeadShape HeadsOf(const Program& program) {
 }
 
 absl::Status CheckCudaBackend(const Program& program, DType dtype) {
+  if (program.head.empty()) {
+    return absl::UnimplementedError("the cuda backend has no kernel for vectors of texts");
+  }
   for (const std::vector<Op>* ops : {&program.body, &program.head}) {
     for (const Op& op : *ops) {
       const std::string_view missing =

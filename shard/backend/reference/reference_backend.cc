@@ -366,6 +366,10 @@ std::uint64_t ReferenceBackend::MemoryBytes() const {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeReferenceBackend(ReferenceOptions options) {
+  if (options.program.head.empty()) {
+    return absl::UnimplementedError(
+        "backend reference computes no vectors of texts; backend cpu does");
+  }
   auto backend = std::make_unique<ReferenceBackend>(std::move(options));
   PENSTOCK_RETURN_IF_ERROR(backend->Initialize());
   return std::unique_ptr<Backend>(std::move(backend));

@@ -77,6 +77,42 @@ pub unsafe extern "C" fn penstock_tokenizer_encode(
     })
 }
 
+#[no_mangle]
+pub unsafe extern "C" fn penstock_tokenizer_encode_pair(
+    tokenizer: *const Handle,
+    input: *const u8,
+    input_size: usize,
+    pair: *const u8,
+    pair_size: usize,
+    add_special_tokens: i32,
+    most: usize,
+    tokens: *mut Tokens,
+    first_part: *mut usize,
+    error: *mut Bytes,
+) -> i32 {
+    guard(error, || {
+        let input = text("text", input, input_size)?;
+        let second = match pair.is_null() {
+            true => None,
+            false => Some(text("pair", pair, pair_size)?),
+        };
+        let handle = object(tokenizer)?;
+        let (ids, first) = handle
+            .0
+            .encode_pair(input, second, add_special_tokens != 0, most)?;
+        put(first_part, first)?;
+        let size = ids.len();
+        put(
+            tokens,
+            Tokens {
+                ids: leak(ids),
+                size,
+                offsets: std::ptr::null_mut(),
+            },
+        )
+    })
+}
+
 fn leak<T>(values: Vec<T>) -> *mut T {
     Box::leak(values.into_boxed_slice()).as_mut_ptr()
 }

@@ -16,6 +16,14 @@ std::size_t FirstVisible(std::size_t window, std::size_t position) {
   return window == 0 || position < window ? 0 : position - window + 1;
 }
 
+std::size_t EndVisible(const AttentionShape& shape, const RaggedSegment& segment,
+                       const TokenTile& tile) {
+  const std::size_t end = tile.position + (tile.candidates ? 1 : tile.tokens);
+  if (!shape.both_ways) return end;
+  const std::size_t all = std::size_t{segment.context_length} + segment.query_count;
+  return shape.window == 0 ? all : std::min(all, end + shape.window - 1);
+}
+
 // The most query heads of a latent cache in one tile.
 constexpr std::uint32_t kMostLatentGroup = 8;
 
@@ -53,8 +61,9 @@ void AttentionPlan::AddTiles(std::span<const RaggedSegment> segments) {
       tile.candidates = segment.candidates;
       tile.position = segment.context_length + (segment.candidates ? 0 : first);
       tile.tokens = std::min<std::size_t>(most, segment.query_count - first);
+      tile.end = EndVisible(shape_, segment, tile);
       tile.first_partition = FirstVisible(shape_.window, tile.position) / kPartition;
-      tile.end_partition = (tile.EndPosition() - 1) / kPartition + 1;
+      tile.end_partition = (tile.end - 1) / kPartition + 1;
       for (std::size_t p = tile.first_partition; p < tile.end_partition; ++p) {
         tile.cost += PartitionCost(tile, p);
       }
@@ -66,7 +75,7 @@ void AttentionPlan::AddTiles(std::span<const RaggedSegment> segments) {
 PositionRange AttentionPlan::PositionsOf(const TokenTile& tile, std::size_t partition) const {
   const std::size_t origin = partition * kPartition;
   return {std::max(origin, FirstVisible(shape_.window, tile.position)),
-          std::min(origin + kPartition, tile.EndPosition())};
+          std::min(origin + kPartition, tile.end)};
 }
 
 std::uint64_t AttentionPlan::PartitionCost(const TokenTile& tile, std::size_t partition) const {

@@ -24,7 +24,7 @@ struct TokenTile {
   std::size_t position = 0;  // of the first token
   std::size_t tokens = 0;
   bool candidates = false;  // all tokens are at `position`
-  std::size_t EndPosition() const { return position + (candidates ? 1 : tokens); }
+  std::size_t end = 0;      // positions before it are seen by some token
   std::size_t first_partition = 0;
   std::size_t end_partition = 0;
   std::uint64_t cost = 0;  // for one head
@@ -52,6 +52,7 @@ struct AttentionShape {
   std::size_t kv_heads = 1;
   std::size_t group = 1;   // query heads per K/V head
   std::size_t window = 0;  // 0 = all
+  bool both_ways = false;  // as in AttentionOp
   std::size_t threads = 1;
   std::size_t slots = 0;  // for partial results
 };

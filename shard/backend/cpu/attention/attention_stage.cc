@@ -19,6 +19,7 @@ AttentionTile AttentionStage::TileOf(std::size_t item) const {
   tile.group = shape.group;
   tile.position = token_tile.position;
   tile.window = shape.window;
+  if (shape.both_ways) tile.end = token_tile.end;
   tile.scale = parts_.op.scale;
   tile.softcap = parts_.op.softcap;
   if (token_tile.candidates) tile.own = parts_.cells + token_tile.row;

@@ -32,7 +32,8 @@ inline KeyRange RangeOf(const AttentionTile& tile, std::size_t index) {
   const std::size_t visible = FirstVisible(tile, tile.position);
   range.first = visible / tile.cache.block_size * tile.cache.block_size;
   if (range.first < range.origin) range.first = range.origin;
-  const std::size_t last = tile.position + (tile.own != nullptr ? 1 : tile.tokens);
+  const std::size_t causal = tile.position + (tile.own != nullptr ? 1 : tile.tokens);
+  const std::size_t last = tile.end > 0 ? tile.end : causal;
   range.end = last < range.origin + kPartition ? last : range.origin + kPartition;
   return range;
 }
@@ -159,6 +160,13 @@ inline Vec ForValues(Vec exponent, std::size_t lane, const CellScales& scales) {
   return Multiply(exponent, Load(scales.values + lane));
 }
 
+// The end of the positions that a token at `position` sees.
+inline std::size_t EndVisible(const AttentionTile& tile, std::size_t position) {
+  if (tile.end == 0) return position + 1;
+  const std::size_t within = position + tile.window;
+  return tile.window == 0 || tile.end < within ? tile.end : within;
+}
+
 // The vectors of a row of scores that hold a position which the row sees. They count from the start
 // of the partition, so the shape of a sum over them does not depend on the range.
 struct RowLanes {
@@ -170,7 +178,7 @@ inline RowLanes LanesOf(const AttentionTile& tile, const KeyRange& range, std::s
   const std::size_t position = tile.position + (tile.own != nullptr ? 0 : row / tile.group);
   const auto origin = static_cast<std::ptrdiff_t>(range.origin);
   return {{static_cast<std::ptrdiff_t>(FirstVisible(tile, position)) - origin,
-           static_cast<std::ptrdiff_t>(position) + 1 - origin},
+           static_cast<std::ptrdiff_t>(EndVisible(tile, position)) - origin},
           (range.first - range.origin) / kLanes * kLanes,
           (range.end - range.origin + kLanes - 1) / kLanes * kLanes};
 }
