@@ -91,8 +91,6 @@ constexpr auto kFields = json::Join(
         json::MakeField<&Request::prompt>("prompt", "an object"),
     });
 
-constexpr BodyRules kRules = {.limits = kPythonLimits, .to_error = openai::ToApiError};
-
 bool ReadToolMember(json::Reader& reader, std::string_view key, std::string& type,
                     FunctionTool& tool) {
   if (reader.TakeNull()) return true;
@@ -171,7 +169,7 @@ void AppendRequestSchema(std::string& out) {
 }
 
 Parsed<Request> ParseRequest(std::string_view body) {
-  return Parse(body, kRules, kFields, "an object");
+  return Parse(body, openai::kRules, kFields, "an object");
 }
 
 }  // namespace penstock::router::responses
