@@ -16,6 +16,7 @@ struct DialectOptions {
   bool tgi_only = false;  // --api-profile tgi: stands in for TGI's router
   DjlOptions djl;
   std::string batching = "continuous";  // shown by GET /stats
+  bool console = true;                  // the page on `/`; never with tgi_only
 };
 
 class DialectSet {

@@ -201,6 +201,7 @@ DialectOptions DialectSettings(const options::Values& values) {
   DialectOptions dialects;
   dialects.tgi_only = values.GetString("api-profile") == "tgi";
   dialects.batching = values.GetString("batching");
+  dialects.console = values.GetBool("console");
   const std::string& api_default = values.GetString("api-default");
   dialects.djl.is_default =
       api_default.empty() ? values.GetString("api-profile") == "djl" : api_default == "djl";
