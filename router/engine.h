@@ -6,6 +6,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -333,6 +334,44 @@ struct RequestRecord {
   Time arrived;
 };
 
+// What was computed for one slot in a step: prompt tokens, or decode rows.
+struct StepPart {
+  SlotId slot;
+  std::uint32_t rows = 0;
+  bool prompt = false;
+};
+
+struct StepView {
+  GroupId group;
+  StepId step;
+  std::vector<StepPart> parts;
+  std::uint32_t parts_left_out = 0;
+  Duration predicted{0};  // by the cost model; 0 = unknown
+  Duration taken{0};
+};
+
+// Steps, and the state after them. Nothing in it names a request or holds its text.
+struct StepReport {
+  std::vector<StepView> steps;
+  std::uint32_t steps_left_out = 0;
+  std::uint32_t running = 0;
+  std::uint32_t waiting = 0;
+  std::array<std::uint32_t, kBudgets> waiting_for{};  // waiting requests by recorded reason
+  std::uint32_t blocks_free = 0;                      // of KV group 0
+  std::uint32_t blocks_used = 0;
+  std::uint32_t blocks_cached = 0;
+  std::uint32_t blocks_retiring = 0;
+};
+
+// OnSteps is called by one thread at a time. It must not block. It returns false if the reader has
+// left or is too slow, and is called no more. HasLeft may be called from any thread.
+class StepSink {
+ public:
+  virtual ~StepSink() = default;
+  virtual bool OnSteps(const StepReport& report) = 0;
+  virtual bool HasLeft() const = 0;
+};
+
 // Thread-safe.
 class Engine {
  public:
@@ -377,6 +416,9 @@ class Engine {
   // tenant's.
   virtual absl::StatusOr<RequestRecord> Explain(const std::string& id,
                                                 const std::string& tenant) const = 0;
+
+  // Reports what each step computes, at most ten times a second. False: it has enough readers.
+  virtual bool Watch(std::shared_ptr<StepSink>) { return false; }
 
   // Kept prefixes of a tenant, the most recently used first.
   virtual std::vector<CachedPrompt> CachedPrompts(const std::string&) const { return {}; }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "router/api/anthropic/dialect.h"
+#include "router/api/console/dialect.h"
 #include "router/api/djl/dialect.h"
 #include "router/api/effective/dialect.h"
 #include "router/api/native/dialect.h"
@@ -40,7 +41,8 @@ const Dialect& DialectSet::OwnerOf(std::string_view path) const {
 // that a client has one form to read.
 DialectSet MakeDialects(const DialectOptions& options) {
   std::vector<std::unique_ptr<const Dialect>> dialects;
-  dialects.push_back(options.tgi_only ? tgi::MakeStandInDialect() : tgi::MakeDialect());
+  dialects.push_back(options.tgi_only ? tgi::MakeStandInDialect()
+                                      : tgi::MakeDialect(options.console));
   dialects.push_back(djl::MakeDialect(options.djl));
   const bool djl_first = options.djl.is_default && !options.tgi_only;
   const Dialect& fallback = *dialects[djl_first ? 1 : 0];
@@ -54,6 +56,7 @@ DialectSet MakeDialects(const DialectOptions& options) {
   }
   dialects.push_back(effective::MakeDialect(options.batching));
   dialects.push_back(native::MakeDialect(fallback));
+  if (options.console && !options.tgi_only) dialects.push_back(console::MakeDialect(fallback));
   return DialectSet(std::move(dialects), fallback);
 }
 

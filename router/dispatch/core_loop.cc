@@ -160,6 +160,7 @@ void CoreLoop::OnGroupLost(GroupId group, Epoch epoch, std::string reason) {
 SteadyTime CoreLoop::NextDeadline() const {
   SteadyTime deadline = SteadyTime::max();
   if (const auto held = listener_.HoldsUntil()) deadline = std::min(deadline, ToSteady(*held));
+  if (const auto due = feed_.Due()) deadline = std::min(deadline, ToSteady(*due));
   for (const auto& [id, group] : core_->groups) {
     if (const auto check = group.link->NextCheck()) {
       deadline = std::min(deadline, ToSteady(*check));
@@ -285,6 +286,7 @@ void CoreLoop::CountResult(const scheduler::StepDone& done, Time now) {
   }
   metrics_.steps().LateMasks(done.result.late_masks);
   logs_->steps.Write(info, taken);
+  feed_.Done(info, taken);
   metrics_.steps().Step(now - sent, info.decode_rows, info.prefill_tokens);
   all_sent.erase(found);
 }
@@ -296,6 +298,7 @@ void CoreLoop::SendPlans(Time now) {
     group.sent[info.step] = {now, info};
     metrics_.scheduler().PrefixCache(info.prefix.looked_up_tokens, info.prefix.hit_tokens,
                                      info.prefix.evicted_blocks);
+    feed_.Sent(info, core_->outputs.plans[i].plan);
     group.link->Send(core_->outputs.plans[i].plan);
   }
 }
@@ -314,6 +317,20 @@ void CoreLoop::ShowGauges() {
   }
   metrics_.scheduler().SetBlocks(BlocksOf(all));
   metrics_.scheduler().SetWindowBlocks(WindowBlocksOf(all));
+}
+
+void CoreLoop::Feed() {
+  if (!IsDue(feed_.Due())) return;
+  const scheduler::Snapshot all = core_->scheduler.Inspect();
+  StepReport state;
+  state.running = all.running;
+  state.waiting = all.waiting;
+  state.waiting_for = all.waiting_for;
+  state.blocks_free = all.blocks_free;
+  state.blocks_used = all.blocks_used;
+  state.blocks_cached = all.blocks_cached;
+  state.blocks_retiring = all.blocks_retiring;
+  feed_.Report(std::move(state), SteadyNow());
 }
 
 void CoreLoop::CountDecisions() {
@@ -337,6 +354,7 @@ void CoreLoop::Deliver() {
   Core& core = *core_;
   FlushRecord();
   ShowGauges();
+  Feed();
   CountDecisions();
   if (!core.pins.empty()) listener_.OnPins(std::exchange(core.pins, {}));
   if (!core.events.empty() || !core.decisions.empty() || IsDue(listener_.HoldsUntil())) {

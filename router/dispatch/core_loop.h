@@ -5,7 +5,7 @@
 // The mailbox is bounded: Post refuses an arrival if `mailbox_arrivals` others wait. Other inputs
 // are bounded too, since each accepted request has at most one Cancel and one FinishAt.
 //
-// Threads: Post, Attach and Stop come from any thread. The listener is called on the loop's thread.
+// Threads: Post, Attach, Watch and Stop come from any thread. The listener is called on the loop's thread.
 #pragma once
 
 #include <absl/status/status.h>
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "router/dispatch/group_link.h"
+#include "router/dispatch/step_feed.h"
 #include "scheduler/config.h"
 #include "scheduler/input.h"
 #include "scheduler/output.h"
@@ -78,6 +79,9 @@ class CoreLoop final : private GroupListener {
   // has stopped.
   bool Post(What what);
 
+  // See Engine::Watch.
+  bool Watch(std::shared_ptr<StepSink> sink) { return feed_.Watch(std::move(sink)); }
+
   // Ends the loop and the groups' streams. No listener call after it has returned.
   void Stop();
 
@@ -98,6 +102,7 @@ class CoreLoop final : private GroupListener {
   void Up(const scheduler::GroupUp& up);
   void TakeOut(const scheduler::GroupLost& lost);
   void ShowGauges();
+  void Feed();
   void FlushRecord();
   std::chrono::steady_clock::time_point NextDeadline() const;
 
@@ -105,6 +110,7 @@ class CoreLoop final : private GroupListener {
   CoreListener& listener_;
   Metrics& metrics_;
   std::unique_ptr<Mailbox> mailbox_;
+  StepFeed feed_;
 
   // For the loop's thread only.
   struct Core;

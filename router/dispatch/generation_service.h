@@ -92,6 +92,7 @@ class GenerationService final : public Engine, private CoreListener {
   void ProbeHealth(std::function<void(const HealthReport&)> answer) override;
   absl::StatusOr<RequestRecord> Explain(const std::string& id,
                                         const std::string& tenant) const override;
+  bool Watch(std::shared_ptr<StepSink> sink) override { return core_.Watch(std::move(sink)); }
   std::vector<CachedPrompt> CachedPrompts(const std::string& tenant) const override;
   std::size_t ForgetCachedPrompts(const std::string& tenant,
                                   std::optional<std::uint64_t> id) override;

@@ -208,6 +208,7 @@ DialectOptions DialectSettings(const options::Values& values) {
   dialects.response_store = {.entries = Count(values, "response-store-entries"),
                              .bytes = static_cast<std::size_t>(
                                  values.GetBytes("response-store-memory"))};
+  dialects.console = values.GetBool("console");
   const std::string& api_default = values.GetString("api-default");
   dialects.djl.is_default =
       api_default.empty() ? values.GetString("api-profile") == "djl" : api_default == "djl";

@@ -32,6 +32,8 @@ constexpr OptionSpec kRows[] = {
                "Request headers that such pages may send, beside those that clients of OpenAI and "
                "Anthropic send; `x-name-*` allows every header that starts with `x-name-`.",
                {.advanced = true}),
+    OptionSpec("console", Type::kBool, "true",
+               "Serve a page on `/` with a chat and a live view of the batch."),
     OptionSpec(
         "strict-json", Type::kBool, "false",
         "Refuse request bodies with unknown keys; if off, the response header X-Penstock-Ignored "

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "router/api/console/dialect.h"
 #include "router/api/docs/openapi.h"
 #include "router/api/tgi/generate/flow.h"
 #include "router/api/tgi/handlers.h"
@@ -28,14 +29,17 @@ Handler InfoWith(bool own_keys) {
   };
 }
 
-// A browser is sent to the page about the routes.
-void HealthOrDocs(ApiContext& context, Request request, Reply reply) {
-  const bool page = request.head.Find("accept").find("text/html") != std::string_view::npos;
-  const auto answer = page ? docs::Redirect : Health;
-  answer(context, std::move(request), std::move(reply));
+// A browser gets `page`.
+Handler HealthOr(Handler page) {
+  return [page = std::move(page)](ApiContext& context, Request request, Reply reply) {
+    const bool html = request.head.Find("accept").find("text/html") != std::string_view::npos;
+    if (html) return page(context, std::move(request), std::move(reply));
+    Health(context, std::move(request), std::move(reply));
+  };
 }
 
-std::vector<Route> SharedRoutes(bool own_keys) {
+// `root` answers GET /.
+std::vector<Route> SharedRoutes(bool own_keys, Handler root) {
   const Flow generate{.route = "/generate", .own_keys = own_keys};
   const Flow stream{.route = "/generate_stream", .mode = Mode::kStream, .own_keys = own_keys};
   const Flow compat{.route = "/", .compat = true, .own_keys = own_keys};
@@ -64,7 +68,7 @@ std::vector<Route> SharedRoutes(bool own_keys) {
       Public(Get("/docs/", docs::Page, {.contents = {{{"text/html", "string"}}}})),
       Public(Get("/api-doc/openapi.json", docs::Document, {.contents = {{{kJson, "object"}}}})),
       Public(Get("/info", InfoWith(own_keys), {.contents = {{{kJson, "Info"}}}})),
-      Probe("/", own_keys ? HealthOrDocs : Health, {.unavailable = "ErrorResponse"}),
+      Probe("/", std::move(root), {.unavailable = "ErrorResponse"}),
   };
 }
 
@@ -96,15 +100,15 @@ std::vector<Route> StandInRoutes() {
   };
 }
 
-std::vector<Route> Routes(bool own_keys) {
-  std::vector<Route> routes = SharedRoutes(own_keys);
-  if (!own_keys) std::ranges::move(StandInRoutes(), std::back_inserter(routes));
+std::vector<Route> AllStandInRoutes() {
+  std::vector<Route> routes = SharedRoutes(false, Health);
+  std::ranges::move(StandInRoutes(), std::back_inserter(routes));
   return routes;
 }
 
 class TgiDialect : public Dialect {
  public:
-  explicit TgiDialect(bool own_keys) : Dialect(Routes(own_keys)) {}
+  explicit TgiDialect(std::vector<Route> routes) : Dialect(std::move(routes)) {}
   const ErrorFormat& Errors() const override { return tgi::Errors(); }
   void AppendSchemas(std::string& out) const override { tgi::AppendSchemas(out); }
 };
@@ -112,7 +116,7 @@ class TgiDialect : public Dialect {
 // TGI's HTTP framework refuses with an empty body where other servers say why.
 class StandInDialect final : public TgiDialect {
  public:
-  StandInDialect() : TgiDialect(false) {}
+  StandInDialect() : TgiDialect(AllStandInRoutes()) {}
 
   HttpResponse Reword(HttpResponse response) const override {
     if (response.status == 401 || response.status == 404 || response.status == 405) {
@@ -133,7 +137,10 @@ class StandInDialect final : public TgiDialect {
 
 }  // namespace
 
-std::unique_ptr<const Dialect> MakeDialect() { return std::make_unique<TgiDialect>(true); }
+std::unique_ptr<const Dialect> MakeDialect(bool console) {
+  return std::make_unique<TgiDialect>(
+      SharedRoutes(true, HealthOr(console ? console::Page : docs::Redirect)));
+}
 
 std::unique_ptr<const Dialect> MakeStandInDialect() { return std::make_unique<StandInDialect>(); }
 

@@ -10,7 +10,8 @@
 namespace penstock::router::tgi {
 
 // TGI's own routes, for a server with other dialects. Answers have keys that TGI does not have.
-std::unique_ptr<const Dialect> MakeDialect();
+// `console`: browsers get the console on `/`, else the page about the routes.
+std::unique_ptr<const Dialect> MakeDialect(bool console);
 
 // TGI's dialect of a server that replaces TGI's router. It adds TGI's OpenAI and SageMaker routes,
 // shows only the facts that TGI shows, and refuses as TGI's HTTP framework does, on every route.
