@@ -203,5 +203,95 @@ TEST_F(OpenAiToolsTest, TheEffortNoneDisablesThinking) {
             R"({"enable_thinking":false})");
 }
 
+// The Lark grammar of a request that the engine was given.
+class OpenAiToolGrammarTest : public OpenAiToolsTest {
+ protected:
+  OpenAiToolGrammarTest() {
+    engine_.facts.has_grammar = true;
+    api_.reasons = true;
+  }
+
+  GenerationRequest Asked(std::string_view more) {
+    AnswerWith({"Hi"}, FinishReason::kEos);
+    const auto response = Post("/v1/chat/completions", Chat(more));
+    EXPECT_EQ(response.status, 200) << response.body;
+    return engine_.WaitForCall()->request;
+  }
+  static std::string LarkOf(const GenerationRequest& request) {
+    if (!request.grammar) return "";
+    return std::get<GrammarSpec>(request.grammar.write()).source;
+  }
+  static std::string StrictTools(std::string_view schema) {
+    return R"({"messages":[{"role":"user","content":"a"}],"tools":[{"type":"function","function":)"
+           R"({"name":"f","strict":true,"parameters":)" +
+           std::string(schema) + "}}]}";
+  }
+};
+
+TEST_F(OpenAiToolGrammarTest, RequiredAndNamedChoicesForceCalls) {
+  const std::string any = LarkOf(Asked(R"("tool_choice":"required")"));
+  EXPECT_THAT(any, HasSubstr("get_weather"));
+  EXPECT_THAT(any, HasSubstr("now"));
+  EXPECT_THAT(any, HasSubstr(")* "));
+  const std::string one = LarkOf(Asked(R"("tool_choice":"required","parallel_tool_calls":false)"));
+  EXPECT_THAT(one, ::testing::Not(HasSubstr(")* ")));
+  const std::string named =
+      LarkOf(Asked(R"("tool_choice":{"type":"function","function":{"name":"now"}})"));
+  EXPECT_THAT(named, HasSubstr("now"));
+  EXPECT_THAT(named, ::testing::Not(HasSubstr("get_weather")));
+  EXPECT_THAT(named, ::testing::Not(HasSubstr(")* ")));
+  const std::string allowed =
+      LarkOf(Asked(R"("tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"required",)"
+                   R"("tools":[{"type":"function","function":{"name":"now"}}]}})"));
+  EXPECT_THAT(allowed, ::testing::Not(HasSubstr("get_weather")));
+}
+
+TEST_F(OpenAiToolGrammarTest, ARequiredCallGoesBeforeTheFormatOfText) {
+  const auto request =
+      Asked(R"("tool_choice":"required","response_format":{"type":"json_object"})");
+  EXPECT_THAT(LarkOf(request), HasSubstr("get_weather"));
+}
+
+TEST_F(OpenAiToolGrammarTest, OnlyStrictToolsNeedAGrammar) {
+  EXPECT_EQ(LarkOf(Asked("")), "");
+  AnswerWith({"Hi"}, FinishReason::kEos);
+  Post("/v1/chat/completions", StrictTools(R"({"type":"object"})"));
+  const auto call = engine_.WaitForCall();
+  EXPECT_THAT(LarkOf(call->request), HasSubstr("[lazy]"));
+  ASSERT_EQ(call->request.grammar.parts.size(), 1u);
+  EXPECT_EQ(call->request.grammar.parts[0].field, "tools[0].function.parameters");
+}
+
+TEST_F(OpenAiToolGrammarTest, CallsCannotBeForcedWithoutGrammars) {
+  engine_.facts.has_grammar = false;
+  const auto required = Post("/v1/chat/completions", Chat(R"("tool_choice":"required")"));
+  EXPECT_EQ(required.status, 400);
+  EXPECT_THAT(required.body, HasSubstr("needs grammars, which the server does not offer"));
+  const auto strict = Post("/v1/chat/completions", StrictTools("{}"));
+  EXPECT_EQ(strict.status, 400);
+  EXPECT_THAT(strict.body, HasSubstr(R"("param":"tools")"));
+}
+
+TEST_F(OpenAiToolGrammarTest, TheReasoningStandsBeforeTheGrammar) {
+  const auto request = Asked(R"("response_format":{"type":"json_object"})");
+  ASSERT_EQ(request.reasoning.markers.size(), 1u);
+  EXPECT_EQ(request.reasoning.markers[0].close, "</think>");
+  EXPECT_TRUE(request.reasoning.may_open);
+  EXPECT_FALSE(Asked(R"("chat_template_kwargs":{"enable_thinking":false})").reasoning.may_open);
+  EXPECT_FALSE(Asked(R"("reasoning_effort":"none")").reasoning.may_open);
+}
+
+TEST_F(OpenAiToolGrammarTest, TheBudgetOfTheReasoningHasTwoSpellings) {
+  EXPECT_EQ(Asked("").reasoning.budget, std::nullopt);
+  EXPECT_EQ(Asked(R"("thinking_budget":0)").reasoning.budget, 0u);
+  EXPECT_EQ(Asked(R"("chat_template_kwargs":{"thinking_budget":7})").reasoning.budget, 7u);
+  for (const std::string_view wrong : {R"("thinking_budget":-1)", R"("thinking_budget":1000001)",
+                                       R"("chat_template_kwargs":{"thinking_budget":"many"})"}) {
+    const auto response = Post("/v1/chat/completions", Chat(wrong));
+    EXPECT_EQ(response.status, 400);
+    EXPECT_THAT(response.body, HasSubstr("thinking_budget` must be an integer from 0 to 1000000"));
+  }
+}
+
 }  // namespace
 }  // namespace penstock::router

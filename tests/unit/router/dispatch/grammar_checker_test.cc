@@ -122,6 +122,13 @@ class GrammarCheckerTest : public testing::Test {
   std::unique_ptr<GrammarChecker> checker_;
 };
 
+TEST_F(GrammarCheckerTest, ThePartThatIsRefusedIsNamed) {
+  Grammar grammar = Regex("(");
+  grammar.parts = {{"tools[0]", {GrammarSpec::Kind::kJsonSchema, "{}"}},
+                   {"tools[1]", {GrammarSpec::Kind::kJsonSchema, R"({"type":"wrong"})"}}};
+  EXPECT_THAT(Ask(grammar)->Told(), testing::StartsWith("`tools[1]` is not valid: "));
+}
+
 TEST_F(GrammarCheckerTest, VerdictsAreGivenAndCached) {
   EXPECT_FALSE(checker_->Known(Regex("[ab]+")));
   EXPECT_EQ(Ask(Regex("[ab]+"))->Told(), "fits");
