@@ -237,9 +237,9 @@ TEST_F(AnthropicTest, SamplingReachesTheEngine) {
 }
 
 TEST_F(AnthropicTest, AToolChoiceLimitsTheCalls) {
-  AnswerWith(
-      {" <tool_call>{\"name\": \"now\"}</tool_call>", " <tool_call>{\"name\": \"now\"}</tool_call>"},
-      FinishReason::kEos);
+  AnswerWith({" <tool_call>{\"name\": \"now\"}</tool_call>",
+              " <tool_call>{\"name\": \"now\"}</tool_call>"},
+             FinishReason::kEos);
   const auto blocks = [this](std::string_view choice) {
     return Answer(Body(std::string(kTools) + R"(,"tool_choice":)" + std::string(choice)))
         .at("content")
