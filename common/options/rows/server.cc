@@ -48,6 +48,7 @@ constexpr OptionSpec kRows[] = {
         {.advanced = true}),
     OptionSpec("response-store-memory", Bytes(1048576), "64MiB",
                "Maximum size of the kept responses together.", {.advanced = true}),
+    OptionSpec(
         "drop-volatile-lines", Type::kBool, "false",
         "Drop lines of system messages that change with each request or day, so that prompts find "
         "the blocks of earlier ones: a billing header, today's date."),
