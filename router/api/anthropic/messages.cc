@@ -100,7 +100,8 @@ void CountTokens(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange
         if (const auto* error = std::get_if<GenerationError>(&rendered)) {
           return Refuse(context, *exchange, *error);
         }
-        context.engine.Tokenize(std::get<std::string>(std::move(rendered)), false, counted);
+        context.engine.Tokenize(std::get<std::string>(std::move(rendered)),
+                                {.add_special_tokens = false}, counted);
       });
 }
 
