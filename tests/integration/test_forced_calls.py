@@ -28,7 +28,7 @@ def tool(name="get_weather", schema=WEATHER, **more):
 
 def chat(server, expect=200, **more):
     return server.json("POST", "/v1/chat/completions",
-                       {"messages": MESSAGES, "max_tokens": 64, "seed": 3, **more}, expect=expect)
+                       {"messages": MESSAGES, "max_tokens": 200, "seed": 3, **more}, expect=expect)
 
 
 def calls_of(answer):
