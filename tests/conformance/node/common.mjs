@@ -31,3 +31,20 @@ export async function whileFull(body) {
     abort.abort();
   }
 }
+
+// For agents: two functions, an answer that calls both, and what the model says to their results.
+export const FUNCTIONS = ["get_weather", "get_time"].map((name) => ({ name, description: "Looks it up.", parameters: SCHEMA }));
+export const ANSWER = "It is 12 and noon.";
+export const QUESTION = says(`<think>
+Look it up.
+</think>
+
+I look.
+<tool_call>
+{"name": "get_weather", "arguments": {"city": "Paris"}}
+</tool_call>
+<tool_call>
+{"name": "get_time", "arguments": {"city": "Rome"}}
+</tool_call>
+`);
+export const toolResult = (name, { city }) => (name === "get_time" ? `noon in ${city}: <<<${ANSWER}>>>` : `12 degrees in ${city}`);

@@ -63,7 +63,7 @@ class ResponsesTest : public ApiTest {
       const std::string name = response.body.substr(at + 7, line - at - 7);
       EXPECT_EQ(response.body.substr(line + 1, 6), "data: ");
       events.push_back(boost::json::parse(response.body.substr(line + 7, end - line - 7)));
-      EXPECT_EQ(events.back().at("type"), name);
+      EXPECT_EQ(Text(events.back(), "type"), name);
       at = end;
     }
     return events;
