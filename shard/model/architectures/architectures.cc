@@ -10,12 +10,14 @@ namespace penstock::shard {
 // Each reader is in the file of its architecture.
 #define PENSTOCK_DECLARE(name, read, models) ReadArchitecture read;
 PENSTOCK_MODEL_TYPES(PENSTOCK_DECLARE)
+PENSTOCK_ENCODER_TYPES(PENSTOCK_DECLARE)
 #undef PENSTOCK_DECLARE
 
 namespace {
 
 #define PENSTOCK_ROW(name, read, models) {name, read, models},
 constexpr ModelType kTypes[] = {PENSTOCK_MODEL_TYPES(PENSTOCK_ROW)};
+constexpr ModelType kEncoders[] = {PENSTOCK_ENCODER_TYPES(PENSTOCK_ROW)};
 #undef PENSTOCK_ROW
 
 // Of a name of any length in a config.json, this much is compared.
@@ -27,6 +29,9 @@ std::span<const ModelType> ModelTypes() { return kTypes; }
 
 ReadArchitecture* FindArchitecture(std::string_view model_type) {
   for (const ModelType& type : kTypes) {
+    if (type.name == model_type) return type.read;
+  }
+  for (const ModelType& type : kEncoders) {
     if (type.name == model_type) return type.read;
   }
   return nullptr;

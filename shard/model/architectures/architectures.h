@@ -16,7 +16,7 @@ struct ModelType {
   std::string_view models;  // some that have it, for documents
 };
 
-// In the order of their names.
+// Those that generate text, in the order of their names.
 std::span<const ModelType> ModelTypes();
 
 // Null if Penstock does not know the type.

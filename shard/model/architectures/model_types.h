@@ -4,7 +4,6 @@
 
 // clang-format off
 #define PENSTOCK_MODEL_TYPES(X) \
-  X("bert", ReadBert, "BERT, MiniLM, BGE, E5, GTE: embeddings and classes") \
   X("deepseek_v2", ReadDeepSeekV2, "DeepSeek-V2") \
   X("deepseek_v3", ReadDeepSeekV3, "DeepSeek-V3, DeepSeek-R1") \
   X("gemma", ReadGemma, "Gemma") \
@@ -21,7 +20,6 @@
   X("llama", ReadLlama, "Llama 3, TinyLlama, SmolLM2") \
   X("mistral", ReadMistral, "Mistral 7B, Nemo") \
   X("mixtral", ReadMixtral, "Mixtral 8x7B") \
-  X("modernbert", ReadModernBert, "ModernBERT: embeddings and classes") \
   X("opt", ReadOpt, "OPT, Galactica") \
   X("phi3", ReadPhi3, "Phi-3, Phi-4-mini") \
   X("qwen2", ReadQwen2, "Qwen2.5") \
@@ -33,9 +31,15 @@
   X("qwen3_5_text", ReadQwen35Text, "the text model of Qwen3.5") \
   X("qwen3_moe", ReadQwen3Moe, "Qwen3-30B-A3B") \
   X("qwen3_next", ReadQwen3Next, "Qwen3-Next") \
-  X("roberta", ReadRoberta, "RoBERTa: embeddings and classes") \
   X("smollm3", ReadSmolLm3, "SmolLM3") \
   X("starcoder2", ReadStarcoder2, "StarCoder2") \
-  X("xlm-roberta", ReadRoberta, "XLM-RoBERTa, BGE-M3, E5 multilingual: embeddings and classes") \
+  /* the end */
+
+// The same for encoders, which give vectors and generate no text. docs/vectors.md shows them.
+#define PENSTOCK_ENCODER_TYPES(X) \
+  X("bert", ReadBert, "BERT, MiniLM, BGE, E5, GTE") \
+  X("modernbert", ReadModernBert, "ModernBERT") \
+  X("roberta", ReadRoberta, "RoBERTa") \
+  X("xlm-roberta", ReadRoberta, "XLM-RoBERTa, BGE-M3, E5 multilingual") \
   /* the end */
 // clang-format on
