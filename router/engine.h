@@ -320,6 +320,31 @@ struct HealthReport {
   std::string detail;  // one line, e.g. which rank was lost
 };
 
+// Why a prompt read less from the prefix cache than its own blocks.
+struct PrefixReason {
+  enum class Kind : std::uint8_t {
+    kShort,        // shorter than a block and a token
+    kWhole,        // log-probabilities of the prompt need all its rows
+    kNoRelative,   // no kept prompt begins like it
+    kDifferent,    // it differs from the nearest one
+    kEvicted,      // the nearest one's blocks were gone
+    kHeld,         // they were in use, and not readable from its place
+    kOtherTenant,  // the nearest one is another tenant's
+  };
+  Kind kind = Kind::kNoRelative;
+  std::optional<RequestId> relative;  // the nearest earlier prompt
+  std::string relative_client_id;
+  std::string relative_tenant;
+  std::uint32_t common_tokens = 0;
+  // kDifferent, kOtherTenant: the text before the first token that differs, and after it in both.
+  std::string before;
+  std::string here;
+  std::string there;
+  // kEvicted: between these two.
+  std::optional<Time> last_cached;
+  Time missed;
+};
+
 // A request as GET /requests/{id} shows it.
 struct RequestRecord {
   RequestId request;
@@ -332,6 +357,7 @@ struct RequestRecord {
   std::uint32_t preemptions = 0;
   std::vector<Decision> decisions;  // the newest ones, bounded
   Time arrived;
+  std::optional<PrefixReason> prefix_miss = {};
 };
 
 // What was computed for one slot in a step: prompt tokens, or decode rows.
@@ -413,9 +439,9 @@ class Engine {
   }
 
   // By client id or by the decimal request id. NotFound when unknown, forgotten or another
-  // tenant's.
-  virtual absl::StatusOr<RequestRecord> Explain(const std::string& id,
-                                                const std::string& tenant) const = 0;
+  // tenant's. `admin`: requests of all tenants.
+  virtual absl::StatusOr<RequestRecord> Explain(const std::string& id, const std::string& tenant,
+                                                bool admin = false) const = 0;
 
   // Reports what each step computes, at most ten times a second. False: it has enough readers.
   virtual bool Watch(std::shared_ptr<StepSink>) { return false; }

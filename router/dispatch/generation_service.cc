@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "router/dispatch/prefix_reason.h"
+
 namespace penstock::router {
 namespace {
 
@@ -76,6 +78,8 @@ GenerationService::GenerationService(GenerationServiceOptions options, Metrics& 
       prompts_(options.tokenizer, options.chat, LimitsOf(facts_), options.drop_volatile_lines),
       grammars_(CheckerOf(facts_, options)),
       embedder_(EmbedderOf(facts_, options)),
+      history_(options.prompt_history),
+      block_size_(options.block_size),
       coalescer_(options.stream_interval),
       services_{
           prompts_,
@@ -84,6 +88,7 @@ GenerationService::GenerationService(GenerationServiceOptions options, Metrics& 
           std::move(options.eos_ids),
           options.seed,
           records_,
+          history_,
           options.show_requests,
           [this](decltype(scheduler::Input::what) what) { return core_.Post(std::move(what)); },
           [this](std::shared_ptr<Strand> strand) { pool_.Schedule(std::move(strand)); },
@@ -277,8 +282,13 @@ void GenerationService::ProbeHealth(HealthProbe::Answer answer) {
 }
 
 absl::StatusOr<RequestRecord> GenerationService::Explain(const std::string& id,
-                                                         const std::string& tenant) const {
-  return records_.Find(id, tenant);
+                                                         const std::string& tenant,
+                                                         bool admin) const {
+  auto record = records_.Find(id, tenant, admin);
+  if (!record.ok()) return record;
+  const PrefixSources sources{history_, records_, prompts_.tokenizer(), block_size_};
+  record->prefix_miss = ExplainPrefix(sources, *record, admin);
+  return record;
 }
 
 std::vector<CachedPrompt> GenerationService::CachedPrompts(const std::string& tenant) const {

@@ -26,6 +26,7 @@
 #include "router/dispatch/embed_service.h"
 #include "router/dispatch/grammar_checker.h"
 #include "router/dispatch/health_probe.h"
+#include "router/dispatch/prompt_history.h"
 #include "router/dispatch/request_records.h"
 #include "router/dispatch/request_task.h"
 #include "router/dispatch/text_pool.h"
@@ -90,8 +91,8 @@ class GenerationService final : public Engine, private CoreListener {
   ModelFacts Facts() const override;
   HealthReport CheckHealth() const override;
   void ProbeHealth(std::function<void(const HealthReport&)> answer) override;
-  absl::StatusOr<RequestRecord> Explain(const std::string& id,
-                                        const std::string& tenant) const override;
+  absl::StatusOr<RequestRecord> Explain(const std::string& id, const std::string& tenant,
+                                        bool admin = false) const override;
   bool Watch(std::shared_ptr<StepSink> sink) override { return core_.Watch(std::move(sink)); }
   std::vector<CachedPrompt> CachedPrompts(const std::string& tenant) const override;
   std::size_t ForgetCachedPrompts(const std::string& tenant,
@@ -117,6 +118,8 @@ class GenerationService final : public Engine, private CoreListener {
   const std::unique_ptr<GrammarChecker> grammars_;  // null: none are offered
   const std::unique_ptr<EmbedService> embedder_;    // null: the model generates text
   RequestRecords records_;
+  PromptHistory history_;
+  const std::uint32_t block_size_;
   CachedPromptList cached_prompts_;
   std::function<void(LostGroup)> on_lost_;
 

@@ -1,5 +1,6 @@
 #include "router/dispatch/request_records.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <variant>
@@ -94,18 +95,32 @@ void RequestRecords::TakeEvent(const scheduler::Event& event) {
 }
 
 absl::StatusOr<RequestRecord> RequestRecords::Find(const std::string& id,
-                                                   const std::string& tenant) const {
+                                                   const std::string& tenant,
+                                                   bool admin) const {
   const std::lock_guard lock(mutex_);
   auto found = records_.end();
   if (const auto named = by_client_id_.find(NameIn(tenant, id)); named != by_client_id_.end()) {
     found = records_.find(named->second);
   } else if (const auto number = ParseDecimal(id)) {
     found = records_.find(*number);
+  } else if (admin) {
+    const auto named_so = [&](RequestId request) {
+      return records_.at(request).client_id == id;
+    };
+    const auto newest = std::find_if(order_.rbegin(), order_.rend(), named_so);
+    if (newest != order_.rend()) found = records_.find(*newest);
   }
-  if (found == records_.end() || found->second.tenant != tenant) {
+  if (found == records_.end() || (found->second.tenant != tenant && !admin)) {
     return absl::NotFoundError("request `" + id + "` is not among the newest " +
                                std::to_string(max_requests_));
   }
+  return found->second;
+}
+
+std::optional<RequestRecord> RequestRecords::Of(RequestId request) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = records_.find(request);
+  if (found == records_.end()) return std::nullopt;
   return found->second;
 }
 

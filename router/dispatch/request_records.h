@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -37,8 +38,11 @@ class RequestRecords {
   void Take(std::span<const scheduler::Event> events, std::span<const Decision> decisions);
 
   // By client id (the tenant's newest of that name) or decimal request id. Another tenant's request
-  // is not found.
-  absl::StatusOr<RequestRecord> Find(const std::string& id, const std::string& tenant) const;
+  // is found for an admin only: by its number, or the newest of the name.
+  absl::StatusOr<RequestRecord> Find(const std::string& id, const std::string& tenant,
+                                     bool admin = false) const;
+  // nullopt: it was dropped.
+  std::optional<RequestRecord> Of(RequestId request) const;
 
  private:
   RequestRecord* At(RequestId request);  // null: dropped

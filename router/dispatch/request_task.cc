@@ -195,6 +195,9 @@ void RequestTask::Post(Prompt prompt) {
   prompt_end_ = std::move(prompt.end);
   kept_tokens_ = prompt.pinned_tokens;
   services_.records.SetPromptTokens(id_, prompt_tokens_);
+  if (!request_.step_of_search) {
+    services_.history.Add(id_, request_.tenant, prompt.ids, wants_prompt_logprobs());
+  }
   if (shows_prompt()) prompt_ = prompt.ids;
   if (request_.sampling.do_sample && !request_.seed) {
     request_.seed = services_.seed ? *services_.seed : RandomSeed();

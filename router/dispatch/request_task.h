@@ -24,6 +24,7 @@
 #include "common/ids.h"
 #include "common/time.h"
 #include "router/dispatch/grammar_checker.h"
+#include "router/dispatch/prompt_history.h"
 #include "router/dispatch/request_records.h"
 #include "router/dispatch/text_pool.h"
 #include "router/engine.h"
@@ -42,6 +43,7 @@ struct RequestServices {
   const std::vector<TokenId> eos_ids;
   const std::optional<std::uint64_t> seed;  // for sampled requests without one; nullopt: random
   RequestRecords& records;
+  PromptHistory& history;
   // Whether the trace id holds the request itself, for simulated shards.
   const bool shows_requests = false;
   // Sends an input to the core. False: its mailbox is full or closed.

@@ -1,6 +1,6 @@
 #include "router/stream/volatile_lines.h"
 
-#include <absl/strings/match.h>
+#include <absl/strings/ascii.h>
 
 #include <algorithm>
 #include <boost/json/array.hpp>
@@ -16,13 +16,15 @@ namespace json = boost::json;
 
 constexpr std::string_view kBeginnings[] = {"x-anthropic-billing-header:", "today's date",
                                             "current date"};
+constexpr std::size_t kLongest = 40;  // more than any beginning, with a `The`
 
 bool IsVolatile(std::string_view line) {
   line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-  if (absl::StartsWithIgnoreCase(line, "the ")) line.remove_prefix(4);
-  return std::ranges::any_of(kBeginnings, [line](std::string_view beginning) {
-    return absl::StartsWithIgnoreCase(line, beginning);
-  });
+  const std::string beginning = absl::AsciiStrToLower(std::string(line.substr(0, kLongest)));
+  std::string_view words = beginning;
+  if (words.starts_with("the ")) words.remove_prefix(4);
+  return std::ranges::any_of(kBeginnings,
+                             [words](std::string_view known) { return words.starts_with(known); });
 }
 
 // Returns whether it changed the text.

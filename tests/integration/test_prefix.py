@@ -64,14 +64,16 @@ def test_two_ranks_compute_a_prefix_once(simulated, tmp_path):
     check_computed_once(server, log, 2048)
 
 
-@pytest.mark.parametrize("more", [{"n": 4}, {"n": 1, "best_of": 4}])
-def test_choices_compute_the_full_blocks_of_their_prompt_once(more):
-    """Each choice but the first computes the last 1 to 16 tokens of the prompt: they hold its last row."""
+@pytest.mark.parametrize("more", [{"n": 4}, {"n": 1, "best_of": 4}, {"n": 4, "temperature": 0}])
+@pytest.mark.parametrize("options", [(), ("--max-step-tokens", "32")], ids=["whole", "in chunks"])
+def test_choices_compute_the_full_blocks_of_their_prompt_once(more, options):
+    """Each choice but the first computes the last 1 to 16 tokens of the prompt: they hold its last row. In chunks, the
+    first choice is still being prefilled when the others begin."""
     name = "penstock_step_prefill_tokens_total"
-    with Server("--dtype", "float32", "--max-best-of", "4") as server:
+    with Server("--dtype", "float32", "--max-best-of", "4", *options) as server:
         for length in (16, 17, 100):
             before = server.metrics()[name]
-            complete(server, prefix_of(length, first=10 + length), temperature=1, **more)
+            complete(server, prefix_of(length, first=10 + length), **{"temperature": 1, **more})
             tail = length - (length - 1) // BLOCK * BLOCK
             assert server.metrics()[name] - before == length + 3 * tail
 
@@ -124,3 +126,17 @@ def test_a_request_reports_its_cached_tokens(server):
         record = server.json("GET", f"/requests/{answer['id']}")
         assert record["cached_tokens"] == expected and record["prompt_tokens"] == 200, json.dumps(
             record)
+
+
+def test_a_record_names_the_volatile_line_of_a_prompt(server):
+    def ask(day):
+        system = f"You are a careful assistant of a library.\nThe weather of today is {day}.\nAnswer in short words. " * 2
+        return server.json("POST", "/v1/chat/completions", {
+            "max_tokens": 1, "messages": [{"role": "system", "content": system}, {"role": "user", "content": "Hi"}]})
+
+    first, second = ask("sunny"), ask("rainy")
+    miss = server.json("GET", "/requests/" + second["id"])["prefix_miss"]
+    assert miss["why"] == "different"
+    assert miss["relative"] == server.json("GET", "/requests/" + first["id"])["request"]
+    assert miss["before"].endswith("weather of today is")
+    assert "rainy" in miss["here"] and "sunny" in miss["there"]

@@ -16,10 +16,14 @@ constexpr docs::Shape kShapes[] = {
     {"Decision",
      "after_ms:number decision:string parts?:integer part?:integer short_of?:string "
      "needed?:integer available?:integer behind?:integer step?:integer"},
+    {"PrefixMiss",
+     "why:string relative?:integer relative_client_id?:string common_tokens?:integer "
+     "relative_tenant?:string before?:string here?:string there?:string last_cached_ms?:number "
+     "missed_ms?:number"},
     {"RequestRecord",
      "request:integer client_id:string state:string prompt_tokens:integer "
      "generated_tokens:integer cached_tokens:integer preemptions:integer waits_for?:Wait "
-     "decisions:Decision[]"},
+     "prefix_miss?:PrefixMiss decisions:Decision[]"},
     {"CachedPrompt",
      "id:integer prompt:string tokens:integer blocks:integer group:integer uses:integer "
      "unused_seconds:number"},

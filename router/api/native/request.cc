@@ -48,6 +48,37 @@ void AppendBlocked(std::string& out, const RequestRecord& record) {
   out += '}';
 }
 
+std::string_view NameOf(PrefixReason::Kind kind) {
+  // In the order of Kind.
+  constexpr std::string_view kNames[] = {"short",   "computed_whole", "no_relative", "different",
+                                         "evicted", "held",           "other_tenant"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+// Why it read less from the prefix cache than it might. The tenant of the relative is an admin's to
+// see.
+void AppendPrefixMiss(std::string& out, const RequestRecord& record, bool admin) {
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  if (!record.prefix_miss) return;
+  const PrefixReason& miss = *record.prefix_miss;
+  out += ",\"prefix_miss\":{";
+  json::AppendMembers(out, "why", NameOf(miss.kind));
+  if (miss.relative) {
+    json::AppendMembers(out, "relative", miss.relative->value(), "relative_client_id",
+                        miss.relative_client_id, "common_tokens", miss.common_tokens);
+    if (admin) json::AppendMembers(out, "relative_tenant", miss.relative_tenant);
+  }
+  if (!miss.here.empty() || !miss.there.empty()) {
+    json::AppendMembers(out, "before", miss.before, "here", miss.here, "there", miss.there);
+  }
+  if (miss.last_cached) {
+    json::AppendMembers(out, "last_cached_ms",
+                        Milliseconds(*miss.last_cached - record.arrived).count(), "missed_ms",
+                        Milliseconds(miss.missed - record.arrived).count());
+  }
+  out += '}';
+}
+
 // The ids of OpenAI's answers are a prefix, the request's id, `-` and a number.
 std::optional<std::string> RequestOfAnswer(std::string_view id) {
   for (const std::string_view prefix : {"chatcmpl-", "cmpl-", "resp_"}) {
@@ -63,7 +94,9 @@ std::optional<std::string> RequestOfAnswer(std::string_view id) {
 void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
   constexpr std::string_view kPrefix = "/requests/";
   const std::string id = PercentDecoded(std::string_view(request.head.path).substr(kPrefix.size()));
-  const auto record = context.engine.Explain(RequestOfAnswer(id).value_or(id), request.head.tenant);
+  const std::string& tenant = request.head.tenant;
+  const bool admin = !tenant.empty() && tenant == context.options.admin_key_name;
+  const auto record = context.engine.Explain(RequestOfAnswer(id).value_or(id), tenant, admin);
   if (!record.ok()) {
     exchange->Respond(context.dialects.fallback().Errors().Response(
         {ApiErrorKind::kNotFound, "no record of request " + id, "id"}));
@@ -75,6 +108,7 @@ void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange>
                       "generated_tokens", record->generated_tokens, "cached_tokens",
                       record->cached_tokens, "preemptions", record->preemptions);
   AppendBlocked(body, *record);
+  AppendPrefixMiss(body, *record, admin);
   const auto append = [&](std::string& out, const Decision& decision) {
     AppendDecision(out, decision, *record);
   };

@@ -41,8 +41,8 @@ class FakeEngine final : public Engine {
   void Cancel(RequestId request) override;
   ModelFacts Facts() const override;
   HealthReport CheckHealth() const override;
-  absl::StatusOr<RequestRecord> Explain(const std::string& id,
-                                        const std::string& tenant) const override;
+  absl::StatusOr<RequestRecord> Explain(const std::string& id, const std::string& tenant,
+                                        bool admin = false) const override;
 
   // The n-th submitted request (from 0); waits for it up to a deadline.
   std::optional<Call> WaitForCall(std::size_t index = 0);
