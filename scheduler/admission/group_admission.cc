@@ -38,9 +38,14 @@ std::uint32_t GroupAdmission::CachedTokens(const Work& work) const {
   const PrefixMatch match = group_.sharing.Match(work, group_.draft.step());
   const std::uint32_t blocks = match.blocks * capacity_.block_size;
   if (!match.tail) return blocks;
+  const BlockCache& cache = group_.table.cache();
   const std::uint32_t needed = policy_.BlocksToReserve(work) - (match.blocks - match.unlocked);
-  // A tail is copied only if a block is left besides the reservation (BlockCache::BeginTail).
-  return needed < group_.table.pool().available() ? blocks + match.tail_tokens : blocks;
+  const std::uint32_t claim = policy_.WindowBlocksFor(policy_.TokensToReserve(work));
+  // A tail is copied only if blocks are left besides the reservation.
+  const std::uint32_t left = cache.pool().available() - std::min(cache.pool().available(), needed);
+  const std::uint32_t left_in_window =
+      cache.window().available() - std::min(cache.window().available(), claim);
+  return cache.HasRoomForTail(left, left_in_window) ? blocks + match.tail_tokens : blocks;
 }
 
 std::optional<Shortage> GroupAdmission::CheckStep(const Work& work) const {

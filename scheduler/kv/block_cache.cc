@@ -110,9 +110,7 @@ std::optional<BlockId> BlockCache::AddSnapshot(BlockId node, StepId step, Sequen
 }
 
 bool BlockCache::BeginTail(const PrefixMatch& match) {
-  if (!match.tail || pool_.available() == 0) return false;
-  // The sequence may release a block of its window before it copies the tail.
-  if (window_tokens_ > 0 && window_.available() < 2) return false;
+  if (!match.tail || !HasRoomForTail(pool_.available(), window_.available())) return false;
   pins_.Protect(match.tail);
   return true;
 }

@@ -23,6 +23,7 @@ BlockStore::BlockStore(const Config& config, const GroupCapacity& capacity)
       config_(config),
       block_size_(capacity.block_size),
       blocks_(capacity.blocks),
+      window_(capacity),
       snapshots_(capacity.snapshots) {}
 
 std::optional<StoreBlock> BlockStore::InIndex(History history) const {
@@ -50,17 +51,16 @@ StoreMatch BlockStore::Find(const std::string& root, std::span<const TokenId> to
                             StepId reader) const {
   if (!sharing_) return {};
   StoreMatch match = Path(root, tokens, reader);
-  if (recurrent()) {
+  if (recurrent() || window_.present()) {
     std::vector<StoreBlock> path = match.blocks;
     path.insert(path.end(), match.planned.begin(), match.planned.end());
-    const std::size_t readable = UpToSnapshot(match.blocks, reader);
-    const std::size_t any = UpToSnapshot(path, StepId(UINT64_MAX));
+    const std::size_t readable = LongestStart(match.blocks, reader);
+    const std::size_t any = LongestStart(path, StepId(UINT64_MAX));
     match.blocks.resize(readable);
     match.planned.assign(path.begin() + static_cast<std::ptrdiff_t>(readable),
                          path.begin() + static_cast<std::ptrdiff_t>(any));
-    return match;
   }
-  if (!match.planned.empty()) return match;
+  if (!match.planned.empty() || recurrent()) return match;
   const auto rest = tokens.subspan(match.blocks.size() * block_size_);
   const auto last = match.blocks.empty() ? std::nullopt : std::optional(match.blocks.back());
   for (const PinnedPrefix& pin : pins_) {
@@ -71,12 +71,26 @@ StoreMatch BlockStore::Find(const std::string& root, std::span<const TokenId> to
     match.tail = pin.tail_block;
     match.tail_tokens = same;
   }
+  if (match.tail && window_.present() && !window_.CanRead(*match.tail, reader)) {
+    match.tail.reset();
+    match.tail_tokens = 0;
+  }
   return match;
 }
 
 const BlockStore::Snapshot* BlockStore::SnapshotOf(StoreBlock block) const {
   const auto it = std::ranges::find(snapshots_, std::optional(block), &Snapshot::block);
   return it == snapshots_.end() ? nullptr : &*it;
+}
+
+std::size_t BlockStore::LongestStart(std::span<const StoreBlock> path, StepId reader) const {
+  std::size_t length = path.size();
+  for (;;) {
+    const std::size_t before = length;
+    if (window_.present()) length = window_.LongestMatch(path.first(length), reader);
+    if (recurrent()) length = UpToSnapshot(path.first(length), reader);
+    if (length == before) return length;
+  }
 }
 
 std::size_t BlockStore::UpToSnapshot(std::span<const StoreBlock> path, StepId reader) const {
@@ -168,11 +182,29 @@ StoreBlock BlockStore::Draw() {
       Remove(*oldest);
       continue;
     }
-    std::size_t pin = 0;
-    while (pin < pins_.size() && protected_ && pins_[pin].tail_block == protected_) ++pin;
-    if (pin == pins_.size()) throw Difference{"no block can be evicted"};
-    Drop(pin);
+    DropOldestPin();
   }
+}
+
+void BlockStore::DropOldestPin() {
+  std::size_t pin = 0;
+  while (pin < pins_.size() && protected_ && pins_[pin].tail_block == protected_) ++pin;
+  if (pin == pins_.size()) throw Difference{"no block can be evicted"};
+  Drop(pin);
+}
+
+StoreBlock BlockStore::DrawInWindow() {
+  for (;;) {
+    const auto block = window_.Draw([this](StoreBlock node) { return IsPinnedInWindow(node); });
+    if (block) return *block;
+    DropOldestPin();
+  }
+}
+
+bool BlockStore::IsPinnedInWindow(StoreBlock node) const {
+  return std::ranges::any_of(pins_, [node](const PinnedPrefix& pin) {
+    return std::ranges::count(pin.in_window, node) > 0;
+  });
 }
 
 void BlockStore::Retire(StoreBlock block) {
@@ -185,12 +217,19 @@ void BlockStore::Reclaim(StoreBlock block) {
   if (!IsIdle(block)) return;
   blocks_[block].left_at = ++clock_;
   if (blocks_[block].invalid && !IsPinned(block)) Remove(block);
+  if (!IsCached(block)) Detach(block);
 }
 
-void BlockStore::Remove(StoreBlock block) {
+// Nothing is found at a block that leaves the cache.
+void BlockStore::Detach(StoreBlock block) {
+  window_.Detach(block);
   for (Snapshot& each : snapshots_) {
     if (each.block == block) each.block.reset();
   }
+}
+
+void BlockStore::Remove(StoreBlock block) {
+  Detach(block);
   blocks_[block].history.reset();
   blocks_[block].before.reset();
   blocks_[block].invalid = false;
@@ -202,18 +241,30 @@ bool BlockStore::Enter(StoreBlock block, std::optional<StoreBlock> before, Histo
   blocks_[block].history = history;
   blocks_[block].before = before;
   blocks_[block].step = step;
+  blocks_[block].number = ++entries_;
   return true;
+}
+
+std::optional<StoreNode> BlockStore::NodeWith(History history) const {
+  const auto block = sharing_ ? InIndex(history) : std::nullopt;
+  if (!block || blocks_[*block].invalid) return std::nullopt;
+  return StoreNode{*block, blocks_[*block].number};
+}
+
+bool BlockStore::Has(const StoreNode& node) const {
+  const Block& block = blocks_[node.block];
+  return block.history && !block.invalid && block.number == node.number;
 }
 
 void BlockStore::Invalidate(std::optional<StoreBlock> first, SequenceId failed) {
   if (!sharing_) return;
-  std::vector<StoreBlock> wrong;
-  for (StoreBlock block = 0; first && block < blocks_.size(); ++block) {
-    if (blocks_[block].history && IsBefore(*first, block)) wrong.push_back(block);
-  }
-  for (const StoreBlock block : wrong) blocks_[block].invalid = true;
-  for (const StoreBlock block : wrong) {
-    if (IsIdle(block) && !IsPinned(block)) Remove(block);
+  if (first) InvalidateFrom(*first);
+  for (const StoreBlock node : window_.NodesOf(failed)) {
+    if (blocks_[node].history) {
+      InvalidateFrom(node);
+    } else {
+      window_.Detach(node);  // a pinned tail
+    }
   }
   for (Snapshot& each : snapshots_) {
     if (each.writer == failed) each.block.reset();
@@ -221,9 +272,20 @@ void BlockStore::Invalidate(std::optional<StoreBlock> first, SequenceId failed) 
   DropInvalidPins(failed);
 }
 
+void BlockStore::InvalidateFrom(StoreBlock first) {
+  std::vector<StoreBlock> wrong;
+  for (StoreBlock block = 0; block < blocks_.size(); ++block) {
+    if (blocks_[block].history && IsBefore(first, block)) wrong.push_back(block);
+  }
+  for (const StoreBlock block : wrong) blocks_[block].invalid = true;
+  for (const StoreBlock block : wrong) {
+    if (IsIdle(block) && !IsPinned(block)) Remove(block);
+  }
+}
+
 void BlockStore::Pin(RequestId request, SequenceId sequence, const std::string& root,
                      std::span<const TokenId> prefix, std::span<const StoreBlock> blocks,
-                     StepId step) {
+                     std::span<const std::optional<StoreBlock>> in_window, StepId step) {
   if (!sharing_ || config_.pinned_prefixes == 0) return;
   const std::size_t full = prefix.size() / block_size_;
   const StoreMatch match = Path(root, prefix, StepId(UINT64_MAX));
@@ -249,6 +311,7 @@ void BlockStore::Pin(RequestId request, SequenceId sequence, const std::string& 
     pin.tail_block = blocks[full];
     if (!blocks_[blocks[full]].history) pin.lender = sequence;
   }
+  if (window_.present()) PinInWindow(pin, match.blocks, sequence, in_window);
   Note(PinChange::Kind::kKept, pin, request);
   pins_.push_back(std::move(pin));
   const auto too_many = [this] {
@@ -258,6 +321,17 @@ void BlockStore::Pin(RequestId request, SequenceId sequence, const std::string& 
            (config_.pinned_blocks > 0 && sum > config_.pinned_blocks);
   };
   while (too_many()) Drop(0);
+}
+
+// The blocks that a sequence reads after the prefix.
+void BlockStore::PinInWindow(PinnedPrefix& pin, std::span<const StoreBlock> path,
+                             SequenceId sequence,
+                             std::span<const std::optional<StoreBlock>> in_window) {
+  const auto read = path.last(std::min(path.size(), window_.coverage()));
+  pin.in_window.assign(read.begin(), read.end());
+  if (!pin.tail_block) return;
+  window_.Attach(*pin.tail_block, in_window[path.size()], pin.step, sequence);
+  pin.in_window.push_back(*pin.tail_block);
 }
 
 void BlockStore::EndLoans(SequenceId sequence) {
@@ -291,6 +365,9 @@ void BlockStore::DropInvalidPins(SequenceId failed) {
 void BlockStore::Drop(std::size_t index) {
   const PinnedPrefix pin = std::move(pins_.at(index));
   pins_.erase(pins_.begin() + static_cast<std::ptrdiff_t>(index));
+  for (const StoreBlock node : pin.in_window) {
+    if (!IsPinnedInWindow(node)) window_.Unpin(node);
+  }
   const bool tail = pin.tail_block && blocks_[*pin.tail_block].history;
   for (auto block = tail ? pin.tail_block : pin.last; block;) {
     const auto before = blocks_[*block].before;
@@ -299,6 +376,9 @@ void BlockStore::Drop(std::size_t index) {
       if (blocks_[*block].invalid) Remove(*block);
     }
     block = before;
+  }
+  if (pin.tail_block && IsIdle(*pin.tail_block) && !IsCached(*pin.tail_block)) {
+    Detach(*pin.tail_block);
   }
   Note(PinChange::Kind::kDropped, pin, pin.made_by);
 }

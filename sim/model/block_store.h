@@ -14,12 +14,18 @@
 #include "common/plan/group.h"
 #include "scheduler/config.h"
 #include "scheduler/output.h"
+#include "sim/model/window_store.h"
 #include "sim/token_source.h"
 
 namespace penstock::sim {
 
-using StoreBlock = std::size_t;
 using StoreSnapshot = std::size_t;
+
+// A block in the index. It is another one when it leaves the index and enters it again.
+struct StoreNode {
+  StoreBlock block = 0;
+  std::uint64_t number = 0;
+};
 
 // What a prompt finds.
 struct StoreMatch {
@@ -56,17 +62,27 @@ class BlockStore {
   void Reclaim(StoreBlock block);
   // The block is full and has `history` at its end. Returns false if it stays private.
   bool Enter(StoreBlock block, std::optional<StoreBlock> before, History history, StepId step);
+  // The valid node with these tokens.
+  std::optional<StoreNode> NodeWith(History history) const;
+  bool Has(const StoreNode& node) const;
+  bool IsInvalid(StoreBlock block) const { return blocks_[block].invalid; }
   // The sequence failed. `first`: the first of the blocks that it entered.
   void Invalidate(std::optional<StoreBlock> first, SequenceId failed);
 
   void Pin(RequestId request, SequenceId sequence, const std::string& root,
-           std::span<const TokenId> prefix, std::span<const StoreBlock> blocks, StepId step);
+           std::span<const TokenId> prefix, std::span<const StoreBlock> blocks,
+           std::span<const std::optional<StoreBlock>> in_window, StepId step);
   void Forget(const std::string& tenant, std::optional<RequestId> made_by);
   void ForgetAll();
   // The next plan copies this tail, so its pin stays.
   void Protect(std::optional<StoreBlock> tail) { protected_ = tail; }
   void EndLoans(SequenceId sequence);
   std::vector<scheduler::PinChange> TakePinChanges() { return std::exchange(changes_, {}); }
+
+  // KV group 1, if there is one.
+  WindowStore& window() { return window_; }
+  const WindowStore& window() const { return window_; }
+  StoreBlock DrawInWindow();
 
   std::uint32_t free() const;
   std::uint32_t used() const;
@@ -81,6 +97,7 @@ class BlockStore {
     std::optional<History> history;    // in the index: of all tokens up to its end
     std::optional<StoreBlock> before;  // in the index
     StepId step;                       // computes its last token
+    std::uint64_t number = 0;  // of its entry
     bool invalid = false;
     std::uint64_t left_at = 0;  // when its last holder left, or its last pin
   };
@@ -94,6 +111,7 @@ class BlockStore {
     StepId step;
     std::uint32_t blocks = 0;
     std::uint32_t tokens = 0;
+    std::vector<StoreBlock> in_window;  // nodes whose attached blocks it keeps
   };
 
   struct Snapshot {
@@ -107,12 +125,20 @@ class BlockStore {
   // The blocks with these tokens, as far as they are readable.
   StoreMatch Path(const std::string& root, std::span<const TokenId> tokens, StepId reader) const;
   const Snapshot* SnapshotOf(StoreBlock block) const;
+  // How many of the blocks a sequence can begin after.
+  std::size_t LongestStart(std::span<const StoreBlock> path, StepId reader) const;
   // How many of the blocks end at the last one with a snapshot.
   std::size_t UpToSnapshot(std::span<const StoreBlock> path, StepId reader) const;
   // The block is `end` or before it.
   bool IsBefore(StoreBlock block, std::optional<StoreBlock> end) const;
   bool IsPinned(StoreBlock block) const;
   bool IsCached(StoreBlock block) const;
+  bool IsPinnedInWindow(StoreBlock node) const;
+  void Detach(StoreBlock block);
+  void PinInWindow(PinnedPrefix& pin, std::span<const StoreBlock> path, SequenceId sequence,
+                   std::span<const std::optional<StoreBlock>> in_window);
+  void InvalidateFrom(StoreBlock first);
+  void DropOldestPin();
   void Remove(StoreBlock block);
   void Drop(std::size_t pin);
   void DropInvalidPins(SequenceId failed);
@@ -122,10 +148,12 @@ class BlockStore {
   const scheduler::Config config_;
   const std::uint32_t block_size_;
   std::vector<Block> blocks_;
+  WindowStore window_;
   std::vector<Snapshot> snapshots_;
   std::vector<PinnedPrefix> pins_;  // the least recently used first
   std::optional<StoreBlock> protected_;
   std::uint64_t clock_ = 0;
+  std::uint64_t entries_ = 0;
   std::uint64_t evictions_ = 0;
   std::vector<scheduler::PinChange> changes_;
 };

@@ -116,7 +116,7 @@ void CoreModel::On(const StepDone& done, Told& told) {
 
 void CoreModel::On(const GroupUp& up, Told& told) {
   const GroupCapacity& capacity = up.capacity;
-  stopped_ = stopped_ || capacity.window > 0 || capacity.blocks > kMostBlocks;
+  stopped_ = stopped_ || capacity.blocks > kMostBlocks;
   Lose(up.group, told);
   if (groups_.empty()) waiting_.MarkAll();
   groups_.try_emplace(up.group, config_, up, lengths_);
@@ -358,6 +358,11 @@ void CoreModel::CheckState(const Snapshot& state) const {
   ExpectEqual("blocks cached", own.blocks_cached, state.blocks_cached);
   ExpectEqual("blocks retiring", own.blocks_retiring, state.blocks_retiring);
   ExpectEqual("blocks", own.blocks_total, state.blocks_total);
+  ExpectEqual("window blocks free", own.window_blocks_free, state.window_blocks_free);
+  ExpectEqual("window blocks used", own.window_blocks_used, state.window_blocks_used);
+  ExpectEqual("window blocks cached", own.window_blocks_cached, state.window_blocks_cached);
+  ExpectEqual("window blocks retiring", own.window_blocks_retiring, state.window_blocks_retiring);
+  ExpectEqual("window blocks", own.window_blocks_total, state.window_blocks_total);
   ExpectEqual("plans in flight", own.plans_in_flight, state.plans_in_flight);
 }
 

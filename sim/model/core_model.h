@@ -7,8 +7,7 @@
 // the one that the core's decisions name, and checks that the core may do with it what it does.
 //
 // Events are not compared (EventOracle does that). After the first difference the model stops. It
-// also stops at a group of more than 1,000 blocks, for which it is too slow, and at one that
-// it does not know, with a window.
+// also stops at a group of more than 1,000 blocks, for which it is too slow.
 #pragma once
 
 #include <cstdint>

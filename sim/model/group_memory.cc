@@ -8,40 +8,22 @@
 namespace penstock::sim {
 
 using scheduler::AdmissionMode;
-using scheduler::Arrival;
 using scheduler::Batching;
 using scheduler::Config;
 using scheduler::GroupUp;
-using scheduler::Prefill;
 using scheduler::Shortage;
 
 namespace {
-
-constexpr std::uint32_t kMaxPreemptions = 3;
 
 std::uint32_t RowsOf(const ModelRequest& request) { return std::max(1u, request.candidates()); }
 
 }  // namespace
 
 GroupMemory::GroupMemory(const Config& config, const GroupUp& up, ExpectedLengths& lengths)
-    : config_(config),
+    : GroupNeeds(config, up.capacity, lengths),
       id_(up.group),
-      capacity_(up.capacity),
       lengths_(lengths),
       store_(config, up.capacity) {}
-
-std::uint32_t GroupMemory::StepTokens() const {
-  return std::min(config_.max_step_tokens, capacity_.max_step_tokens);
-}
-
-std::uint32_t GroupMemory::PrefillTokens() const {
-  const std::uint32_t share = config_.max_batch_prefill_tokens;
-  return share > 0 ? std::min(share, StepTokens()) : StepTokens();
-}
-
-std::uint32_t GroupMemory::Blocks(std::uint64_t positions) const {
-  return static_cast<std::uint32_t>((positions + capacity_.block_size - 1) / capacity_.block_size);
-}
 
 std::uint32_t GroupMemory::running() const {
   return static_cast<std::uint32_t>(
@@ -69,62 +51,13 @@ std::uint32_t GroupMemory::AvailableBlocks() const {
   return blocks;
 }
 
+std::uint32_t GroupMemory::AvailableInWindow() const {
+  std::uint32_t blocks = store_.window().total();
+  for (const auto& [id, sequence] : sequences_) blocks -= sequence.window.claimed();
+  return blocks;
+}
+
 // --- Admission
-
-bool GroupMemory::MayBePreempted(const ModelRequest& request) const {
-  if (config_.admission == AdmissionMode::kGuaranteed) return false;
-  if (config_.admission == AdmissionMode::kMixed && request.arrival.length_given) return false;
-  return request.preemptions < kMaxPreemptions;
-}
-
-std::uint64_t GroupMemory::TokensToReserve(const ModelRequest& request) const {
-  if (!MayBePreempted(request)) return request.WorstCase();
-  const std::uint32_t in_pipeline = config_.pipeline_depth * config_.max_decode_rows;
-  const std::uint32_t expected = std::max(lengths_.Expect(request.arrival, request.received()),
-                                          request.received() + in_pipeline);
-  return request.prompt() + std::min(request.arrival.max_new_tokens, expected);
-}
-
-std::uint32_t GroupMemory::BlocksToReserve(const ModelRequest& request) const {
-  return Blocks(padded() ? request.prompt() + request.received() : TokensToReserve(request));
-}
-
-std::optional<Shortage> GroupMemory::WhyNever(const Arrival& arrival) const {
-  const std::uint64_t worst = arrival.prompt.size() + std::uint64_t{arrival.max_new_tokens};
-  const std::uint64_t pool = std::uint64_t{capacity_.blocks} * capacity_.block_size;
-  for (const std::uint64_t limit :
-       {std::uint64_t{capacity_.max_sequence_length}, std::uint64_t{config_.max_batch_total_tokens},
-        pool, std::uint64_t{capacity_.cells}}) {
-    const bool none = limit == 0 && limit != pool;
-    if (!none && worst > limit) return Shortage{Budget::kTotalTokens, worst, limit};
-  }
-  const std::uint32_t candidates = arrival.sampling.Candidates();
-  const std::uint32_t most = std::min(capacity_.max_candidates, StepTokens());
-  if (candidates > most) return Shortage{Budget::kStepTokens, candidates, most};
-  if (config_.prefill == Prefill::kWhole && arrival.prompt.size() > PrefillTokens()) {
-    return Shortage{Budget::kPrefillTokens, arrival.prompt.size(), PrefillTokens()};
-  }
-  return std::nullopt;
-}
-
-bool GroupMemory::NeedsEveryRow(const ModelRequest& request) {
-  return request.arrival.logprobs.prompt_logprobs && request.generated.empty();
-}
-
-// The length that K and V of the text depend on; 0 up to the original length.
-std::uint32_t GroupMemory::LengthOf(const ModelRequest& request) const {
-  const std::uint32_t original = capacity_.original_length;
-  const std::uint32_t text = request.prompt() + request.received() + (request.candidates() > 0);
-  if (capacity_.length_rule == LengthRule::kRecompute) return text > original ? 1 : 0;
-  const bool by_prompt = capacity_.length_rule == LengthRule::kPromptLength;
-  return by_prompt && request.prompt() > original ? request.prompt() : 0;
-}
-
-std::string GroupMemory::RootOf(const ModelRequest& request) const {
-  const std::uint32_t length = LengthOf(request);
-  if (length == 0) return request.arrival.tenant;
-  return request.arrival.tenant + '\0' + std::to_string(length);
-}
 
 // At most all but the last token, whose logits are needed.
 StoreMatch GroupMemory::Match(const ModelRequest& request, StepId reader) const {
@@ -155,6 +88,7 @@ std::optional<Shortage> GroupMemory::WhyNotBeside(const ModelRequest& request,
   std::uint64_t rows = RowsOf(request);
   std::uint64_t reserved = ReservedTokens();
   std::uint64_t blocks = BlocksToReserve(request) - BlocksInUse(Match(request, reader)) + headroom_;
+  std::uint64_t in_window = WindowBlocksFor(TokensToReserve(request)) + window_headroom_;
   std::vector<std::uint64_t> lengths{request.WorstCase()};
   for (const auto& [id, sequence] : sequences_) {
     if (sequence.retiring) continue;
@@ -165,6 +99,7 @@ std::optional<Shortage> GroupMemory::WhyNotBeside(const ModelRequest& request,
     rows += RowsOf(*other);
     reserved += TokensToReserve(*other);
     blocks += BlocksToReserve(*other) - BlocksInUse(Match(*other, reader));
+    in_window += WindowBlocksFor(TokensToReserve(*other));
     lengths.push_back(other->WorstCase());
   }
   if (now > 0 && rows > StepTokens()) return Shortage{Budget::kStepTokens, rows, StepTokens()};
@@ -179,6 +114,8 @@ std::optional<Shortage> GroupMemory::WhyNotBeside(const ModelRequest& request,
   }
   const std::uint32_t available = AvailableBlocks();
   if (blocks > available) return Shortage{Budget::kBlocks, blocks, available};
+  const std::uint32_t window = AvailableInWindow();
+  if (in_window > window) return Shortage{Budget::kBlocks, in_window, window};
   return std::nullopt;
 }
 
@@ -188,7 +125,9 @@ GroupMemory::Deficit GroupMemory::DeficitOf(const ModelSequence& sequence, std::
                                             std::uint64_t tokens) const {
   const std::uint64_t held = sequence.blocks.size() + sequence.reserved;
   const std::uint64_t needed = padded() ? 0 : Blocks(positions);
-  return {needed - std::min(needed, held), tokens - std::min(tokens, sequence.reserved_tokens)};
+  const std::uint32_t in_window = WindowBlocksFor(positions);
+  return {needed - std::min(needed, held), in_window - std::min(in_window, sequence.window.claim),
+          tokens - std::min(tokens, sequence.reserved_tokens)};
 }
 
 GroupMemory::Deficit GroupMemory::DecodeDeficit(const ModelSequence& sequence) const {
@@ -201,6 +140,11 @@ GroupMemory::Deficit GroupMemory::DecodeDeficit(const ModelSequence& sequence) c
 bool GroupMemory::Covered(const Deficit& deficit, bool with_retiring) const {
   const std::uint32_t back = with_retiring ? store_.retiring() : 0;
   if (deficit.blocks > AvailableBlocks() + back) return false;
+  std::uint32_t back_in_window = 0;
+  for (const auto& [id, sequence] : sequences_) {
+    if (with_retiring && sequence.window.ended) back_in_window += sequence.window.held();
+  }
+  if (deficit.in_window > AvailableInWindow() + back_in_window) return false;
   const std::uint64_t limit = config_.max_batch_total_tokens;
   return limit == 0 || deficit.tokens == 0 || ReservedTokens() + deficit.tokens <= limit;
 }
@@ -228,27 +172,34 @@ void GroupMemory::PreemptUntilCovered(StepId step, Time now, Told& told) {
   for (const auto& [id, sequence] : sequences_) {
     const Deficit deficit = DecodeDeficit(sequence);
     if (!beneficiary && !deficit.none()) beneficiary = sequence.id();
-    unreserved_.blocks += deficit.blocks;
-    unreserved_.tokens += deficit.tokens;
+    unreserved_ += deficit;
   }
   while (!Covered(unreserved_, true)) {
     ModelSequence* const victim = Victim();
     if (victim == nullptr) throw Difference{"finds nobody to preempt"};
     const Deficit of_victim = DecodeDeficit(*victim);
     Preempt(*victim, beneficiary, step, now, told);
-    unreserved_.blocks -= of_victim.blocks;
-    unreserved_.tokens -= of_victim.tokens;
+    unreserved_ -= of_victim;
   }
+}
+
+// What the decodes of this step run short of first.
+Shortage GroupMemory::Exceeded() const {
+  const std::uint32_t blocks = AvailableBlocks();
+  if (unreserved_.blocks > blocks) return {Budget::kBlocks, unreserved_.blocks, blocks};
+  const std::uint32_t window = AvailableInWindow();
+  if (unreserved_.in_window > window) return {Budget::kBlocks, unreserved_.in_window, window};
+  const std::uint64_t left = config_.max_batch_total_tokens - ReservedTokens();
+  return {Budget::kTotalTokens, unreserved_.tokens, left};
 }
 
 void GroupMemory::Preempt(ModelSequence& victim, std::optional<RequestId> beneficiary, StepId step,
                           Time now, Told& told) {
-  const bool blocks = unreserved_.blocks > AvailableBlocks();
   Decision decision = Say(victim, DecisionKind::kPreempted, now);
-  decision.short_of = blocks ? Budget::kBlocks : Budget::kTotalTokens;
-  decision.needed = blocks ? unreserved_.blocks : unreserved_.tokens;
-  decision.available =
-      blocks ? AvailableBlocks() : config_.max_batch_total_tokens - ReservedTokens();
+  const Shortage shortage = Exceeded();
+  decision.short_of = shortage.budget;
+  decision.needed = shortage.needed;
+  decision.available = shortage.available;
   if (beneficiary != victim.id()) decision.behind = beneficiary;
   decision.step = step;
   told.Expect(decision);
@@ -284,40 +235,50 @@ bool GroupMemory::Reserve(ModelSequence& sequence, Time now, Told& told) {
     decode_waits_ = true;
     if (std::exchange(sequence.waits_for_memory, true)) return false;
     Decision decision = Say(sequence, DecisionKind::kDeferred, now);
-    const bool blocks = deficit.blocks > 0;
-    decision.short_of = blocks ? Budget::kBlocks : Budget::kTotalTokens;
-    decision.needed = blocks ? deficit.blocks : deficit.tokens;
-    decision.available = blocks ? AvailableBlocks() : 0;
+    decision.short_of = Budget::kBlocks;
+    if (deficit.blocks > 0) {
+      decision.needed = deficit.blocks;
+      decision.available = AvailableBlocks();
+    } else if (deficit.in_window > 0) {
+      decision.needed = deficit.in_window;
+      decision.available = AvailableInWindow();
+    } else {
+      decision.short_of = Budget::kTotalTokens;
+      decision.needed = deficit.tokens;
+    }
     told.Expect(decision);
     return false;
   }
   sequence.waits_for_memory = false;
-  unreserved_.blocks -= deficit.blocks;
-  unreserved_.tokens -= deficit.tokens;
+  unreserved_ -= deficit;
   const std::uint64_t expected = TokensToReserve(sequence);
   Deficit more = DeficitOf(sequence, expected, expected);
   more.blocks = std::max(more.blocks, deficit.blocks);
+  more.in_window = std::max(more.in_window, deficit.in_window);
   more.tokens = std::max(more.tokens, deficit.tokens);
-  const Deficit all{unreserved_.blocks + more.blocks, unreserved_.tokens + more.tokens};
+  Deficit all = unreserved_;
+  all += more;
   if (!Covered(all, false)) more = deficit;
   sequence.reserved += static_cast<std::uint32_t>(more.blocks);
+  sequence.window.claim += static_cast<std::uint32_t>(more.in_window);
   sequence.reserved_tokens += more.tokens;
   return true;
 }
 
 // What the running sequences may write in the next pipeline_depth steps outside their reservations.
 void GroupMemory::UpdateHeadroom() {
-  headroom_ = 0;
+  headroom_ = window_headroom_ = 0;
   if (config_.admission == AdmissionMode::kGuaranteed) return;
-  std::uint64_t blocks = 0;
+  Deficit sum;
   for (const auto& [id, sequence] : sequences_) {
     if (sequence.retiring) continue;
     const std::uint64_t tokens =
         std::uint64_t{config_.pipeline_depth} * sequence.TokensOf(config_.max_decode_rows);
     const std::uint64_t most = sequence.WorstCase();
-    blocks += DeficitOf(sequence, std::min(sequence.PositionsAfter(tokens), most), 0).blocks;
+    sum += DeficitOf(sequence, std::min(sequence.PositionsAfter(tokens), most), 0);
   }
-  headroom_ = static_cast<std::uint32_t>(blocks);
+  headroom_ = static_cast<std::uint32_t>(sum.blocks);
+  window_headroom_ = static_cast<std::uint32_t>(sum.in_window);
 }
 
 // --- What sequences hold
@@ -343,8 +304,9 @@ ModelSequence& GroupMemory::Add(ModelRequest request, SequenceId id, const Store
   sequence.adopted = sequence.entered = static_cast<std::uint32_t>(match.blocks.size());
   sequence.reserved = blocks - sequence.adopted;
   sequence.cached = sequence.adopted * capacity_.block_size;
-  // A tail that a reservation may need cannot be copied.
-  if (match.tail && AvailableBlocks() > 0) {
+  sequence.window.claim = WindowBlocksFor(sequence.reserved_tokens);
+  store_.window().Adopt(match.blocks, sequence.window);
+  if (match.tail && TailFits(AvailableBlocks(), AvailableInWindow())) {
     store_.Protect(match.tail);
     sequence.tail_to_copy = match.tail;
     sequence.cached += match.tail_tokens;
@@ -353,15 +315,54 @@ ModelSequence& GroupMemory::Add(ModelRequest request, SequenceId id, const Store
   return sequence;
 }
 
+// A tail that a reservation may need cannot be copied. The sequence may give up a block of its window
+// before it copies the tail.
+bool GroupMemory::TailFits(std::uint32_t blocks, std::uint32_t in_window) const {
+  return blocks > 0 && (!store_.window().present() || in_window >= 2);
+}
+
 void GroupMemory::Enter(ModelSequence& sequence, StepId step) {
+  const std::uint32_t next = (sequence.closed ? sequence.followed : sequence.entered) + 1;
+  const bool done = sequence.closed && !sequence.same;
+  if (done || next * capacity_.block_size > sequence.Known()) return;
   const std::vector<History> histories = HistoriesOf(sequence.root, sequence.Tokens());
   while (!sequence.closed && (sequence.entered + 1) * capacity_.block_size <= sequence.Known()) {
     const auto before =
         sequence.entered > 0 ? std::optional(sequence.blocks[sequence.entered - 1]) : std::nullopt;
     const History history = histories[(sequence.entered + 1) * capacity_.block_size - 1];
-    sequence.closed = !store_.Enter(sequence.blocks[sequence.entered], before, history, step);
-    sequence.entered += !sequence.closed;
+    const std::size_t index = sequence.entered;
+    if (store_.Enter(sequence.blocks[index], before, history, step)) {
+      ++sequence.entered;
+      Attach(sequence, sequence.blocks[index], index, step);
+      continue;
+    }
+    sequence.closed = true;
+    const bool valid = !before || !store_.IsInvalid(*before);
+    if (valid) sequence.same = store_.NodeWith(history);
+    sequence.followed = sequence.entered + 1;
+    if (sequence.same) Attach(sequence, sequence.same->block, index, step);
   }
+  Follow(sequence, histories, step);
+}
+
+// The sequence computes tokens that are in the index, because blocks of its window were missing.
+void GroupMemory::Follow(ModelSequence& sequence, const std::vector<History>& histories,
+                         StepId step) {
+  if (!store_.window().present()) return;
+  while (sequence.same && (sequence.followed + 1) * capacity_.block_size <= sequence.Known()) {
+    const bool stays = store_.Has(*sequence.same);
+    const History history = histories[(sequence.followed + 1) * capacity_.block_size - 1];
+    sequence.same = stays ? store_.NodeWith(history) : std::nullopt;
+    if (!sequence.same) return;
+    Attach(sequence, sequence.same->block, sequence.followed, step);
+    ++sequence.followed;
+  }
+}
+
+void GroupMemory::Attach(const ModelSequence& sequence, StoreBlock node, std::size_t index,
+                         StepId step) {
+  if (!store_.window().present()) return;
+  store_.window().Attach(node, sequence.window.blocks[index], step, sequence.sequence);
 }
 
 void GroupMemory::Pin(ModelSequence& sequence, StepId step) {
@@ -369,7 +370,8 @@ void GroupMemory::Pin(ModelSequence& sequence, StepId step) {
   if (pinned == 0 || sequence.prefix_pinned || sequence.planned < pinned) return;
   sequence.prefix_pinned = true;
   store_.Pin(sequence.id(), sequence.sequence, sequence.root,
-             std::span(sequence.arrival.prompt).first(pinned), sequence.blocks, step);
+             std::span(sequence.arrival.prompt).first(pinned), sequence.blocks,
+             sequence.window.blocks, step);
 }
 
 Decision GroupMemory::Say(const ModelSequence& sequence, DecisionKind kind, Time now) const {
@@ -384,15 +386,17 @@ Decision GroupMemory::Say(const ModelSequence& sequence, DecisionKind kind, Time
 // The undrawn reservation is free at once.
 void GroupMemory::ReleaseBlocks(ModelSequence& sequence) {
   if (std::exchange(sequence.released, true)) return;
-  sequence.closed = true;
+  sequence.Close();
   sequence.reserved = 0;
   for (const StoreBlock block : sequence.blocks) store_.Retire(block);
+  store_.window().Retire(sequence.window);
 }
 
 // The cache keeps the beginning longest.
 void GroupMemory::ReclaimBlocks(ModelSequence& sequence) {
   store_.EndLoans(sequence.sequence);
   for (auto it = sequence.blocks.rbegin(); it != sequence.blocks.rend(); ++it) store_.Reclaim(*it);
+  store_.window().Reclaim(sequence.window);
   sequence.blocks.clear();
   sequence.adopted = sequence.entered = 0;
 }
@@ -411,7 +415,7 @@ void GroupMemory::ReclaimUnnamed(SequenceId id, Time now, Told& told) {
   if (sequence.plans_in_flight > 0) return;
   Decision decision = Say(sequence, DecisionKind::kRetired, now);
   if (sequence.started) decision.step = sequence.last_plan;
-  decision.available = sequence.blocks.size();
+  decision.available = sequence.blocks.size() + sequence.window.held();
   told.Expect(decision);
   ReclaimBlocks(sequence);
   if (sequence.started) ended_.push_back(id);
@@ -474,6 +478,11 @@ void GroupMemory::AddTo(scheduler::Snapshot& sum) const {
   sum.blocks_cached += store_.cached();
   sum.blocks_retiring += store_.retiring();
   sum.blocks_total += capacity_.blocks;
+  sum.window_blocks_free += store_.window().free();
+  sum.window_blocks_used += store_.window().used();
+  sum.window_blocks_cached += store_.window().cached();
+  sum.window_blocks_retiring += store_.window().retiring();
+  sum.window_blocks_total += store_.window().total();
 }
 
 }  // namespace penstock::sim

@@ -16,12 +16,13 @@
 #include "scheduler/scheduler.h"
 #include "sim/model/block_store.h"
 #include "sim/model/expected_lengths.h"
+#include "sim/model/group_needs.h"
 #include "sim/model/model_sequence.h"
 #include "sim/model/told.h"
 
 namespace penstock::sim {
 
-class GroupMemory {
+class GroupMemory : protected GroupNeeds {
  public:
   // `lengths` must outlive the object.
   GroupMemory(const scheduler::Config& config, const scheduler::GroupUp& up,
@@ -30,7 +31,7 @@ class GroupMemory {
   GroupId id() const { return id_; }
   std::uint32_t running() const;
   std::optional<RequestId> OldestRunning() const;
-  std::optional<scheduler::Shortage> WhyNever(const scheduler::Arrival& arrival) const;
+  using GroupNeeds::WhyNever;
   // Preempted requests that no plan in flight names.
   std::vector<ModelRequest> TakePreempted() { return std::exchange(preempted_, {}); }
 
@@ -42,18 +43,10 @@ class GroupMemory {
   void AddTo(scheduler::Snapshot& sum) const;
 
  protected:
-  bool padded() const { return capacity_.cells > 0; }
-  std::uint32_t StepTokens() const;
-  std::uint32_t PrefillTokens() const;
-
-  // Admission.
-  static bool NeedsEveryRow(const ModelRequest& request);
-  std::uint64_t TokensToReserve(const ModelRequest& request) const;
-  std::uint32_t BlocksToReserve(const ModelRequest& request) const;
   std::uint32_t AvailableBlocks() const;
-  // Which prompts may share blocks: those of one tenant and, with a length rule, of one kind of
-  // text (common/plan/group.h).
-  std::string RootOf(const ModelRequest& request) const;
+  std::uint32_t AvailableInWindow() const;
+  // Whether the tail of a match can be copied when so many blocks are left.
+  bool TailFits(std::uint32_t blocks, std::uint32_t in_window) const;
   // What the request finds if step `reader` starts it.
   StoreMatch Match(const ModelRequest& request, StepId reader) const;
   // Blocks of the match that cost nothing, since sequences hold them.
@@ -82,9 +75,7 @@ class GroupMemory {
   void ReclaimUnnamed(SequenceId id, Time now, Told& told);
   Decision Say(const ModelSequence& sequence, DecisionKind kind, Time now) const;
 
-  const scheduler::Config config_;
   const GroupId id_;
-  const GroupCapacity capacity_;
   ExpectedLengths& lengths_;
   BlockStore store_;
   std::map<SequenceId, ModelSequence> sequences_;
@@ -94,27 +85,39 @@ class GroupMemory {
  private:
   struct Deficit {
     std::uint64_t blocks = 0;
+    std::uint64_t in_window = 0;
     std::uint64_t tokens = 0;
-    bool none() const { return blocks == 0 && tokens == 0; }
+    bool none() const { return blocks == 0 && in_window == 0 && tokens == 0; }
+    void operator+=(const Deficit& more) {
+      blocks += more.blocks;
+      in_window += more.in_window;
+      tokens += more.tokens;
+    }
+    void operator-=(const Deficit& less) {
+      blocks -= less.blocks;
+      in_window -= less.in_window;
+      tokens -= less.tokens;
+    }
   };
 
-  std::uint32_t Blocks(std::uint64_t positions) const;
-  std::uint32_t LengthOf(const ModelRequest& request) const;
-  bool MayBePreempted(const ModelRequest& request) const;
   std::uint64_t ReservedTokens() const;
   Deficit DeficitOf(const ModelSequence& sequence, std::uint64_t positions,
                     std::uint64_t tokens) const;
   Deficit DecodeDeficit(const ModelSequence& sequence) const;
   bool Covered(const Deficit& deficit, bool with_retiring) const;
   ModelSequence* Victim();
+  scheduler::Shortage Exceeded() const;
   void Preempt(ModelSequence& victim, std::optional<RequestId> beneficiary, StepId step, Time now,
                Told& told);
+  void Follow(ModelSequence& sequence, const std::vector<History>& histories, StepId step);
+  void Attach(const ModelSequence& sequence, StoreBlock node, std::size_t index, StepId step);
   ModelSequence* FindRunning(RequestId request);
 
   std::vector<ModelRequest> preempted_;
   Deficit unreserved_;  // of the decodes without memory
   bool decode_waits_ = false;
   std::uint32_t headroom_ = 0;
+  std::uint32_t window_headroom_ = 0;
 };
 
 }  // namespace penstock::sim

@@ -31,9 +31,13 @@ ModelGroup::ModelGroup(const Config& config, const GroupUp& up, ExpectedLengths&
 std::uint32_t ModelGroup::CachedTokens(const ModelRequest& request) const {
   const StoreMatch match = Match(request, draft_.step);
   const auto blocks = static_cast<std::uint32_t>(match.blocks.size()) * capacity_.block_size;
-  // A tail is copied only if a block is left besides the reservation.
-  const bool room = BlocksToReserve(request) - BlocksInUse(match) < AvailableBlocks();
-  return blocks + (room ? match.tail_tokens : 0);
+  const std::uint32_t needed = BlocksToReserve(request) - BlocksInUse(match);
+  const std::uint32_t claim = WindowBlocksFor(TokensToReserve(request));
+  const auto left = [](std::uint32_t all, std::uint32_t taken) {
+    return all - std::min(all, taken);
+  };
+  const bool fits = TailFits(left(AvailableBlocks(), needed), left(AvailableInWindow(), claim));
+  return blocks + (fits ? match.tail_tokens : 0);
 }
 
 std::optional<Shortage> ModelGroup::WhyNotNow(const ModelRequest& request) const {
@@ -271,18 +275,13 @@ void ModelGroup::AddChunk(ModelSequence& sequence, Time now, Told& told) {
   draft_.prefill_left -= fit.count;
   draft_.work = draft_.work.WithChunk(sequence.planned, fit.count);
   ModelStep::Rows segment{sequence.sequence, true, sequence.planned, fit.count};
+  Grow(sequence, std::uint64_t{sequence.planned} + fit.count);
   sequence.planned += fit.count;
   const bool ends = sequence.PromptLeft() == 0;
   if (ends) segment.logits = Segment::Logits::kLast;
   if (sequence.WantsPromptLogprobs()) segment.logits = Segment::Logits::kAll;
   segment.most_tokens = ends && sequence.candidates() == 0 ? 1 : 0;
-  Grow(sequence, sequence.planned);
-  if (sequence.tail_to_copy) {
-    const StoreBlock copy = sequence.blocks[sequence.cached / capacity_.block_size];
-    draft_.blocks.push_back({sequence.sequence, copy, false, sequence.tail_to_copy, {}, 0});
-    sequence.tail_to_copy.reset();
-    store_.Protect(std::nullopt);
-  }
+  CopyTail(sequence);
   Enter(sequence, draft_.step);
   if (sequence.planned == sequence.cut) SaveState(sequence);
   Pin(sequence, draft_.step);
@@ -305,6 +304,25 @@ void ModelGroup::Tell(const ModelSequence& sequence, BlockOp::Kind kind, StoreSn
   draft_.blocks.push_back(change);
 }
 
+void ModelGroup::CopyTail(ModelSequence& sequence) {
+  if (!sequence.tail_to_copy) return;
+  const std::size_t index = sequence.cached / capacity_.block_size;
+  ModelStep::BlockChange copy;
+  copy.sequence = sequence.sequence;
+  copy.block = sequence.blocks[index];
+  copy.copy_of = sequence.tail_to_copy;
+  draft_.blocks.push_back(copy);
+  if (store_.window().present()) {
+    copy.in_window = true;
+    copy.copy_of = store_.window().Of(*sequence.tail_to_copy);
+    if (!copy.copy_of) throw Difference{"a tail has no block of the window group"};
+    copy.block = sequence.window.blocks[index].value_or(0);
+    draft_.blocks.push_back(copy);
+  }
+  sequence.tail_to_copy.reset();
+  store_.Protect(std::nullopt);
+}
+
 void ModelGroup::SaveState(const ModelSequence& sequence) {
   if (!store_.recurrent()) return;
   std::vector<TokenId> tokens = sequence.Tokens();
@@ -322,8 +340,33 @@ void ModelGroup::Grow(ModelSequence& sequence, std::uint64_t positions) {
   }
   for (; sequence.told_blocks < sequence.blocks.size(); ++sequence.told_blocks) {
     const bool drawn = sequence.told_blocks >= sequence.adopted;
-    draft_.blocks.push_back(
-        {sequence.sequence, sequence.blocks[sequence.told_blocks], drawn, {}, {}, 0});
+    ModelStep::BlockChange change;
+    change.sequence = sequence.sequence;
+    change.block = sequence.blocks[sequence.told_blocks];
+    change.drawn = drawn;
+    draft_.blocks.push_back(change);
+  }
+  if (store_.window().present()) GrowWindow(sequence, positions);
+}
+
+// The plan and all later ones begin at the known positions or after them.
+void ModelGroup::GrowWindow(ModelSequence& sequence, std::uint64_t positions) {
+  WindowEntries& window = sequence.window;
+  store_.window().MoveTo(sequence.Known(), window);
+  const std::size_t before = window.blocks.size();
+  while (window.blocks.size() * capacity_.block_size < positions) {
+    if (window.held() == window.claim) throw Difference{"a sequence grows beyond its claim"};
+    window.blocks.emplace_back(store_.DrawInWindow());
+  }
+  for (; window.told < window.blocks.size(); ++window.told) {
+    const auto& entry = window.blocks[window.told];
+    ModelStep::BlockChange change;
+    change.sequence = sequence.sequence;
+    change.block = entry.value_or(0);
+    change.drawn = window.told >= before;
+    change.in_window = true;
+    change.none = !entry;
+    draft_.blocks.push_back(change);
   }
 }
 
@@ -389,6 +432,10 @@ void ModelGroup::Describe(std::size_t waiting) {
   info.blocks_used = store_.used();
   info.blocks_cached = store_.cached();
   info.blocks_retiring = store_.retiring();
+  info.window_blocks_free = store_.window().free();
+  info.window_blocks_used = store_.window().used();
+  info.window_blocks_cached = store_.window().cached();
+  info.window_blocks_retiring = store_.window().retiring();
   info.predicted = times_.Predict(draft_.work);
   if (!rows_.empty()) info.resplit = std::exchange(renewed_, false);
   use_.evicted_blocks = store_.TakeEvictions();
@@ -421,7 +468,7 @@ void ModelGroup::TakePart(const SequenceResult& part, Time now, Told& told) {
   if (it == sequences_.end()) return;
   ModelSequence& sequence = it->second;
   if (part.finish == ShardFinish::kError) {
-    sequence.closed = true;
+    sequence.Close();
     const bool own = sequence.entered > sequence.adopted;
     store_.Invalidate(own ? std::optional(sequence.blocks[sequence.adopted]) : std::nullopt,
                       sequence.sequence);

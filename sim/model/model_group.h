@@ -77,6 +77,8 @@ class ModelGroup : private GroupMemory {
                              std::size_t found) const;
   std::uint32_t MaxRows() const;
   void AddDecode(ModelSequence& sequence, Time now, Told& told);
+  void CopyTail(ModelSequence& sequence);
+  void GrowWindow(ModelSequence& sequence, std::uint64_t positions);
   void KeepRow(const ModelSequence& sequence);
   void SplitDecodes(Time now, Told& told);
   void AddChunk(ModelSequence& sequence, Time now, Told& told);

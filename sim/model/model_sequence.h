@@ -51,6 +51,10 @@ struct ModelSequence : ModelRequest {
   std::size_t told_blocks = 0;        // leading blocks that plans have told
   std::uint32_t entered = 0;          // leading blocks in the index
   bool closed = false;                // no further block enters the index
+  WindowEntries window;
+  // The node of another sequence with its tokens so far, and its number of blocks up to there.
+  std::optional<StoreNode> same;
+  std::uint32_t followed = 0;
 
   bool started = false;
   bool chunked = false;
@@ -69,6 +73,10 @@ struct ModelSequence : ModelRequest {
   std::uint32_t plans_in_flight = 0;
   StepId last_plan;
 
+  void Close() {
+    closed = true;
+    same.reset();
+  }
   std::uint32_t PromptLength() const { return prompt() + resumed; }
   std::uint32_t PromptLeft() const { return PromptLength() - planned; }
   bool WantsPromptLogprobs() const { return arrival.logprobs.prompt_logprobs && resumed == 0; }

@@ -101,9 +101,12 @@ void PlanComparison::CompareBlocks(const ModelStep& step, const StepPlan& plan) 
       continue;
     }
     ExpectEqual("a copied block", model.copy_of.has_value(), op.kind == BlockOp::Kind::kCopy);
-    if (model.drawn) names_[model.block] = op.dst;
-    ExpectEqual("the number of a block", names_[model.block].value(), op.dst.value());
-    if (model.copy_of) ExpectEqual("a source", names_[*model.copy_of].value(), op.src.value());
+    ExpectEqual("the KV group of a block", model.in_window, op.kv_group);
+    BlockNames& names = names_[op.kv_group];
+    if (model.drawn) names[model.block] = op.dst;
+    const BlockId name = model.none ? kNoBlock : names[model.block];
+    ExpectEqual("the number of a block", name.value(), op.dst.value());
+    if (model.copy_of) ExpectEqual("a source", names[*model.copy_of].value(), op.src.value());
   }
 }
 

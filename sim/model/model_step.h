@@ -38,6 +38,8 @@ struct ModelStep {
     std::optional<StoreBlock> copy_of;  // the block is a copy, instead of appended
     std::optional<BlockOp::Kind> kind;  // of a state, instead of a block
     StoreSnapshot snapshot = 0;
+    bool in_window = false;  // a block of KV group 1
+    bool none = false;       // before the window: the entry has no block
   };
   struct Group {
     std::vector<std::uint32_t> segments;
@@ -75,7 +77,7 @@ class PlanComparison {
   void CompareGroups(const ModelStep& step, const StepPlan& plan) const;
 
   std::map<SlotId, SequenceId> slots_;
-  BlockNames names_;
+  BlockNames names_[2];  // by KV group
   std::map<StoreSnapshot, BlockId> snapshots_;  // by the core's number
 };
 

@@ -1,0 +1,51 @@
+// What a request needs of one replica group, by the settings and the group's capacity: how much it
+// reserves, and whether it ever fits (docs/scheduling-admission.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/plan/group.h"
+#include "scheduler/admission/shortage.h"
+#include "scheduler/config.h"
+#include "scheduler/input.h"
+#include "sim/model/expected_lengths.h"
+#include "sim/model/model_sequence.h"
+
+namespace penstock::sim {
+
+class GroupNeeds {
+ public:
+  // `lengths` must outlive the object.
+  GroupNeeds(const scheduler::Config& config, const GroupCapacity& capacity,
+             const ExpectedLengths& lengths)
+      : config_(config), capacity_(capacity), expected_(lengths) {}
+
+  std::optional<scheduler::Shortage> WhyNever(const scheduler::Arrival& arrival) const;
+
+ protected:
+  bool padded() const { return capacity_.cells > 0; }
+  std::uint32_t StepTokens() const;
+  std::uint32_t PrefillTokens() const;
+  std::uint32_t Blocks(std::uint64_t positions) const;
+  // The most blocks of the window group that a sequence of so many tokens holds at any time.
+  std::uint32_t WindowBlocksFor(std::uint64_t tokens) const;
+
+  static bool NeedsEveryRow(const ModelRequest& request);
+  bool MayBePreempted(const ModelRequest& request) const;
+  std::uint64_t TokensToReserve(const ModelRequest& request) const;
+  std::uint32_t BlocksToReserve(const ModelRequest& request) const;
+  std::uint32_t LengthOf(const ModelRequest& request) const;
+  // Which prompts may share blocks: those of one tenant and, with a length rule, of one kind of
+  // text (common/plan/group.h).
+  std::string RootOf(const ModelRequest& request) const;
+
+  const scheduler::Config config_;
+  const GroupCapacity capacity_;
+
+ private:
+  const ExpectedLengths& expected_;
+};
+
+}  // namespace penstock::sim
