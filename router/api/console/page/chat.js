@@ -8,6 +8,7 @@ const STORE = "penstock.chats";
 const MOST_CHATS = 50;
 const MOST_BYTES = 2_000_000;
 const REDRAW_MS = 60;
+const SHORTEST_S = 0.05;  // a rate of less time says nothing
 const NUMBERS = ["temperature", "top_p", "max_tokens", "seed"];
 const NO_TEMPLATE = /no chat template|template not found|does not have a chat template/i;
 
@@ -208,7 +209,7 @@ function noteOf(usage, reason, first, last) {
   if (usage) {
     parts.push(`${usage.prompt_tokens} prompt tokens, ${usage.completion_tokens} answer tokens`);
     const seconds = (last - first) / 1000;
-    if (usage.completion_tokens > 1 && seconds > 0) {
+    if (usage.completion_tokens > 1 && seconds >= SHORTEST_S) {
       parts.push(`${((usage.completion_tokens - 1) / seconds).toFixed(1)} tokens/s`);
     }
   }

@@ -6,12 +6,17 @@ const $ = (id) => document.getElementById(id);
 const MOST_STEPS = 60;
 const RETRY_MS = 2000;
 const REASONS = {
-  not_examined: "not examined yet: the next step decides",
-  requests: "all places for sequences are taken",
+  not_examined: "the next step decides",
+  step_tokens: "the step is full",
+  prefill_tokens: "the step holds as many prompt tokens as it may",
+  total_tokens: "the batch holds as many tokens as it may",
   blocks: "not enough free K/V blocks",
-  window_blocks: "not enough free K/V blocks of the window layers",
-  batch_tokens: "the batch holds as many tokens as it may",
-  prefill_tokens: "this step has as many prompt tokens as it may",
+  slots: "all slots are taken",
+  batch_size: "the batch holds as many requests as it may",
+  order: "an earlier request goes first",
+  group: "no group is up",
+  step_time: "the step would take longer than its target",
+  prefix: "another request is about to compute the same prefix",
 };
 
 let abort = null;
