@@ -94,9 +94,9 @@ def reasoner(tmp_path_factory):
 def test_the_budget_of_the_reasoning_is_kept(reasoner):
     marker = len(reasoner.json("POST", "/tokenize", {"inputs": "</think>",
                                                      "add_special_tokens": False}))
-    for budget in (0, 1, 9):
+    for budget in (0, 9):  # one token may be blank, which is no reasoning
         for key in ({"thinking_budget": budget}, {"chat_template_kwargs": {"thinking_budget": budget}}):
-            answer = chat(reasoner, ignore_eos=True, **key)
+            answer = chat(reasoner, min_tokens=40, **key)
             message = answer["choices"][0]["message"]
             assert message["content"]
             assert bool(message.get("reasoning_content")) == (budget > 0)
