@@ -64,7 +64,7 @@ def test_the_named_tool_is_called(server):
 def test_calls_are_forced_in_each_format(name):
     with Server("--tool-format", name) as server:
         schema = {"type": "object", "properties": {"unit": {"type": "string", "enum": ["C", "F"]},
-                                                   "days": {"type": "integer", "maximum": 9}},
+                                                   "days": {"type": "integer", "minimum": 0, "maximum": 9}},
                   "required": ["unit", "days"], "additionalProperties": False}
         answer = chat(server, tools=[tool(schema=schema)], tool_choice="required", max_tokens=200,
                       parallel_tool_calls=False, chat_template_kwargs={"enable_thinking": False})
