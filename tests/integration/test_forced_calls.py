@@ -64,7 +64,7 @@ def test_the_named_tool_is_called(server):
 def test_calls_are_forced_in_each_format(name):
     with Server("--tool-format", name) as server:
         schema = {"type": "object", "properties": {"unit": {"type": "string", "enum": ["C", "F"]},
-                                                   "days": {"type": "integer", "maximum": 9}},
+                                                   "days": {"type": "integer", "minimum": 0, "maximum": 9}},
                   "required": ["unit", "days"], "additionalProperties": False}
         answer = chat(server, tools=[tool(schema=schema)], tool_choice="required", max_tokens=200,
                       parallel_tool_calls=False, chat_template_kwargs={"enable_thinking": False})
@@ -94,9 +94,9 @@ def reasoner(tmp_path_factory):
 def test_the_budget_of_the_reasoning_is_kept(reasoner):
     marker = len(reasoner.json("POST", "/tokenize", {"inputs": "</think>",
                                                      "add_special_tokens": False}))
-    for budget in (0, 1, 9):
+    for budget in (0, 9):  # one token may be blank, which is no reasoning
         for key in ({"thinking_budget": budget}, {"chat_template_kwargs": {"thinking_budget": budget}}):
-            answer = chat(reasoner, ignore_eos=True, **key)
+            answer = chat(reasoner, min_tokens=40, **key)
             message = answer["choices"][0]["message"]
             assert message["content"]
             assert bool(message.get("reasoning_content")) == (budget > 0)

@@ -211,11 +211,12 @@ class OpenAiToolGrammarTest : public OpenAiToolsTest {
     api_.reasons = true;
   }
 
+  // The request of this body. The engine must have been given no others but by Asked.
   GenerationRequest Asked(std::string_view more) {
     AnswerWith({"Hi"}, FinishReason::kEos);
     const auto response = Post("/v1/chat/completions", Chat(more));
     EXPECT_EQ(response.status, 200) << response.body;
-    return engine_.WaitForCall()->request;
+    return engine_.WaitForCall(asked_++)->request;
   }
   static std::string LarkOf(const GenerationRequest& request) {
     if (!request.grammar) return "";
@@ -226,6 +227,8 @@ class OpenAiToolGrammarTest : public OpenAiToolsTest {
            R"({"name":"f","strict":true,"parameters":)" +
            std::string(schema) + "}}]}";
   }
+
+  std::size_t asked_ = 0;
 };
 
 TEST_F(OpenAiToolGrammarTest, RequiredAndNamedChoicesForceCalls) {
@@ -256,7 +259,7 @@ TEST_F(OpenAiToolGrammarTest, OnlyStrictToolsNeedAGrammar) {
   EXPECT_EQ(LarkOf(Asked("")), "");
   AnswerWith({"Hi"}, FinishReason::kEos);
   Post("/v1/chat/completions", StrictTools(R"({"type":"object"})"));
-  const auto call = engine_.WaitForCall();
+  const auto call = engine_.WaitForCall(asked_);
   EXPECT_THAT(LarkOf(call->request), HasSubstr("[lazy]"));
   ASSERT_EQ(call->request.grammar.parts.size(), 1u);
   EXPECT_EQ(call->request.grammar.parts[0].field, "tools[0].function.parameters");
