@@ -201,9 +201,9 @@ DialectOptions DialectSettings(const options::Values& values) {
   DialectOptions dialects;
   dialects.tgi_only = values.GetString("api-profile") == "tgi";
   dialects.batching = values.GetString("batching");
-  dialects.response_store = {.entries = Count(values, "response-store-entries"),
-                             .bytes = static_cast<std::size_t>(
-                                 values.GetBytes("response-store-memory"))};
+  dialects.response_store = {
+      .entries = Count(values, "response-store-entries"),
+      .bytes = static_cast<std::size_t>(values.GetBytes("response-store-memory"))};
   const std::string& api_default = values.GetString("api-default");
   dialects.djl.is_default =
       api_default.empty() ? values.GetString("api-profile") == "djl" : api_default == "djl";

@@ -218,8 +218,9 @@ const ErrorFormat& ErrorsAbout(ErrorKeys keys) {
         {"input", "max_output_tokens"}};
     std::vector<Format> all;
     for (const auto& [prompt, length] : kLengths) {
-      for (const std::string_view grammar : {"response_format", "structured_outputs", "guided_json",
-                                             "guided_regex", "guided_choice", "guided_grammar", "text.format"}) {
+      for (const std::string_view grammar :
+           {"response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice",
+            "guided_grammar", "text.format"}) {
         all.emplace_back(ErrorKeys{prompt, length, grammar});
       }
     }

@@ -79,10 +79,10 @@ AnswerStyle MakeStyle(const ApiContext& context, const Request& request, Respons
 }
 
 const ErrorFormat& ErrorsOf(const Request& request) {
-  return openai::ErrorsAbout({.prompt = "input",
-                              .length = request.max_completion_tokens ? "max_output_tokens"
-                                                                      : "input",
-                              .grammar = "text.format"});
+  return openai::ErrorsAbout(
+      {.prompt = "input",
+       .length = request.max_completion_tokens ? "max_output_tokens" : "input",
+       .grammar = "text.format"});
 }
 
 // Lowers the request and starts it, or says why it cannot.
@@ -115,9 +115,8 @@ std::optional<ApiError> Start(ApiContext& context, const std::shared_ptr<Store>&
     style.tenant = head.tenant;
     style.input = std::make_shared<const std::string>(ItemsText(items));
   }
-  Launch(context, head, *style.errors,
-         std::get<std::vector<GenerationRequest>>(std::move(lowered)), exchange,
-         [&](const std::vector<GenerationRequest>&) {
+  Launch(context, head, *style.errors, std::get<std::vector<GenerationRequest>>(std::move(lowered)),
+         exchange, [&](const std::vector<GenerationRequest>&) {
            return MakeAnswer(exchange, std::move(style));
          });
   return std::nullopt;
