@@ -39,7 +39,7 @@ struct RouteDoc {
 };
 
 struct Route {
-  std::string_view method;   // GET (serves HEAD too), POST or DELETE
+  std::string_view method;  // GET (serves HEAD too), POST or DELETE
   // An exact path. "{id}" stands for a part of it without slashes, and at the end for all the rest.
   std::string_view pattern;
   Handler handler = nullptr;

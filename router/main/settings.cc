@@ -205,9 +205,9 @@ DialectOptions DialectSettings(const options::Values& values) {
   DialectOptions dialects;
   dialects.tgi_only = values.GetString("api-profile") == "tgi";
   dialects.batching = values.GetString("batching");
-  dialects.response_store = {.entries = Count(values, "response-store-entries"),
-                             .bytes = static_cast<std::size_t>(
-                                 values.GetBytes("response-store-memory"))};
+  dialects.response_store = {
+      .entries = Count(values, "response-store-entries"),
+      .bytes = static_cast<std::size_t>(values.GetBytes("response-store-memory"))};
   dialects.console = values.GetBool("console");
   const std::string& api_default = values.GetString("api-default");
   dialects.djl.is_default =

@@ -105,7 +105,8 @@ std::string Logprobs::Take() {
   const std::size_t count = committed_;
   if (count == 0) return "null";
   std::string out =
-      chat_ ? json::ObjectText("content", json::Raw{ListOf(std::span(entries_).first(count))}, "refusal", nullptr)
+      chat_ ? json::ObjectText("content", json::Raw{ListOf(std::span(entries_).first(count))},
+                               "refusal", nullptr)
             : TakeCompletion(count);
   Remove(count);
   return out;

@@ -77,10 +77,10 @@ AnswerStyle MakeStyle(const ApiContext& context, const Request& request, Respons
 }
 
 const ErrorFormat& ErrorsOf(const Request& request) {
-  return openai::ErrorsAbout({.prompt = "input",
-                              .length = request.max_completion_tokens ? "max_output_tokens"
-                                                                      : "input",
-                              .grammar = "text.format"});
+  return openai::ErrorsAbout(
+      {.prompt = "input",
+       .length = request.max_completion_tokens ? "max_output_tokens" : "input",
+       .grammar = "text.format"});
 }
 
 // Lowers the request and starts it, or says why it cannot.

@@ -124,9 +124,9 @@ bool FindKind(json::Reader& reader, const Keys& keys, ItemKind& kind) {
     kind = value;
     return true;
   }
-  return FailMember(
-      reader, "type",
-      "message, function_call, function_call_output, reasoning or item_reference", keys.type);
+  return FailMember(reader, "type",
+                    "message, function_call, function_call_output, reasoning or item_reference",
+                    keys.type);
 }
 
 bool CheckMessage(json::Reader& reader, const Keys& keys) {

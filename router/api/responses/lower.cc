@@ -39,8 +39,7 @@ void Append(std::vector<Item>& items, std::vector<Item> more) {
 }
 
 // The item of this id, which some response of the tenant has as input or output.
-std::optional<Item> FindItem(const Store& store, const std::string& tenant,
-                             const std::string& id) {
+std::optional<Item> FindItem(const Store& store, const std::string& tenant, const std::string& id) {
   const StoredPtr stored = store.Find(tenant, ResponseOfItem(id));
   if (stored == nullptr) return std::nullopt;
   for (const std::string_view list : {OutputOf(stored->object), std::string_view(*stored->input)}) {

@@ -15,7 +15,7 @@
 namespace penstock::router::responses {
 
 struct OutputStyle {
-  std::string suffix;             // of the items' ids
+  std::string suffix;  // of the items' ids
   const answer::Format* format = &answer::NoFormat();
   std::size_t earlier_calls = 0;  // in the conversation
   bool opaque_reasoning = false;  // items of reasoning have `encrypted_content`

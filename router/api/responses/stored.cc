@@ -70,8 +70,7 @@ std::variant<Page, ApiError> ReadPage(std::string_view query) {
   }
   const std::string limit = QueryValue(query, "limit");
   if (limit.empty()) return page;
-  const auto [end, error] =
-      std::from_chars(limit.data(), limit.data() + limit.size(), page.limit);
+  const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), page.limit);
   if (error != std::errc() || end != limit.data() + limit.size() || page.limit == 0 ||
       page.limit > kGreatestLimit) {
     return MustBe("limit", "from 1 to 100", json::DescribeString(limit));
@@ -98,8 +97,8 @@ std::string ListText(std::vector<Item> items, const Page& page) {
 void Retrieve(ApiContext&, const std::shared_ptr<Store>& store, const HttpRequest& http,
               const std::shared_ptr<Exchange>& exchange) {
   if (QueryValue(http.head.query, "stream") == "true") {
-    return exchange->Respond(openai::Errors().Response(
-        Unsupported("stream", "of a stored response is not supported")));
+    return exchange->Respond(
+        openai::Errors().Response(Unsupported("stream", "of a stored response is not supported")));
   }
   const std::string id = IdIn(http.head);
   const StoredPtr stored = store->Find(http.head.tenant, id);

@@ -52,9 +52,8 @@ class ResponsesTest : public ApiTest {
     return boost::json::value_to<std::string>(error.at("message"));
   }
   std::vector<value> Events(std::string_view more) {
-    const RawResponse response =
-        Ask("\"hi\"", R"("stream":true)" + std::string(more.empty() ? "" : ",") +
-                          std::string(more));
+    const RawResponse response = Ask(
+        "\"hi\"", R"("stream":true)" + std::string(more.empty() ? "" : ",") + std::string(more));
     std::vector<value> events;
     for (std::size_t at = response.body.find("event: "); at != std::string::npos;
          at = response.body.find("event: ", at)) {
@@ -70,11 +69,11 @@ class ResponsesTest : public ApiTest {
   }
   // Reasoning, text and two calls, in tokens whose borders mean nothing.
   void AnswerWithAll(FinishReason reason = FinishReason::kEos) {
-    AnswerWith({"", " <think>", "Hm.", " </think>\n\n", "I ", "look.\n",
-                " <tool_call>" + std::string("\n{\"name\": \"get_w"),
-                "eather\", \"arguments\": {\"city\"", ": \"Par", "is\"}}\n", " </tool_call>",
-                "\n<tool_call>{\"name\": \"now\"}</tool_call>"},
-               reason);
+    AnswerWith(
+        {"", " <think>", "Hm.", " </think>\n\n", "I ", "look.\n",
+         " <tool_call>" + std::string("\n{\"name\": \"get_w"), "eather\", \"arguments\": {\"city\"",
+         ": \"Par", "is\"}}\n", " </tool_call>", "\n<tool_call>{\"name\": \"now\"}</tool_call>"},
+        reason);
   }
   static std::string Text(const value& object, std::string_view key) {
     return boost::json::value_to<std::string>(object.at(key));
@@ -124,17 +123,16 @@ TEST_F(ResponsesTest, AStreamGathersTheSameItems) {
       types.push_back(type);
     }
   }
-  EXPECT_THAT(
-      types,
-      ElementsAre("response.created", "response.in_progress", "response.output_item.added",
-                  "response.content_part.added", "response.reasoning_text.done",
-                  "response.content_part.done", "response.output_item.done",
-                  "response.output_item.added", "response.content_part.added",
-                  "response.output_text.done", "response.content_part.done",
-                  "response.output_item.done", "response.output_item.added",
-                  "response.function_call_arguments.done", "response.output_item.done",
-                  "response.output_item.added", "response.function_call_arguments.done",
-                  "response.output_item.done", "response.completed"));
+  EXPECT_THAT(types,
+              ElementsAre("response.created", "response.in_progress", "response.output_item.added",
+                          "response.content_part.added", "response.reasoning_text.done",
+                          "response.content_part.done", "response.output_item.done",
+                          "response.output_item.added", "response.content_part.added",
+                          "response.output_text.done", "response.content_part.done",
+                          "response.output_item.done", "response.output_item.added",
+                          "response.function_call_arguments.done", "response.output_item.done",
+                          "response.output_item.added", "response.function_call_arguments.done",
+                          "response.output_item.done", "response.completed"));
   EXPECT_EQ(gathered[0], "Hm.");
   EXPECT_EQ(gathered[1], "I look.");
   EXPECT_EQ(gathered[2], R"({"city": "Paris"})");
@@ -197,20 +195,19 @@ TEST_F(ResponsesTest, InstructionsAndFirstSystemMessagesAreOneMessage) {
 }
 
 TEST_F(ResponsesTest, ATurnOfTheAssistantIsOneMessage) {
-  EXPECT_EQ(
-      Messages(R"([{"role":"user","content":"hi"},
+  EXPECT_EQ(Messages(R"([{"role":"user","content":"hi"},
         {"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"Hm."}]},
         {"type":"message","role":"assistant","content":[{"type":"output_text","text":"I look."}]},
         {"type":"function_call","call_id":"c1","name":"now","arguments":"{}"},
         {"type":"function_call","call_id":"c2","name":"now","arguments":"{\"a\":1}"},
         {"type":"function_call_output","call_id":"c1","output":"12"},
         {"type":"function_call_output","call_id":"c2","output":[{"type":"input_text","text":"13"}]}])"),
-      R"([{"role":"user","content":"hi"},)"
-      R"({"role":"assistant","reasoning_content":"Hm.","content":"I look.","tool_calls":[)"
-      R"({"id":"c1","type":"function","function":{"name":"now","arguments":{}}},)"
-      R"({"id":"c2","type":"function","function":{"name":"now","arguments":{"a":1}}}]},)"
-      R"({"role":"tool","tool_call_id":"c1","content":"12"},)"
-      R"({"role":"tool","tool_call_id":"c2","content":"13"}])");
+            R"([{"role":"user","content":"hi"},)"
+            R"({"role":"assistant","reasoning_content":"Hm.","content":"I look.","tool_calls":[)"
+            R"({"id":"c1","type":"function","function":{"name":"now","arguments":{}}},)"
+            R"({"id":"c2","type":"function","function":{"name":"now","arguments":{"a":1}}}]},)"
+            R"({"role":"tool","tool_call_id":"c1","content":"12"},)"
+            R"({"role":"tool","tool_call_id":"c2","content":"13"}])");
 }
 
 TEST_F(ResponsesTest, OpaqueReasoningComesBackAsReasoning) {
@@ -272,10 +269,9 @@ TEST_F(ResponsesTest, ALengthErrorNamesTheInput) {
 
 TEST_F(ResponsesTest, LogprobsBelongToTheTokensOfTheText) {
   AnswerWithAll();
-  const value response = Created(
-      "\"hi\"", std::string(kTools) + R"(,"include":["message.output_text.logprobs"])");
-  const auto& logprobs =
-      response.at("output").at(1).at("content").at(0).at("logprobs").as_array();
+  const value response =
+      Created("\"hi\"", std::string(kTools) + R"(,"include":["message.output_text.logprobs"])");
+  const auto& logprobs = response.at("output").at(1).at("content").at(0).at("logprobs").as_array();
   ASSERT_EQ(logprobs.size(), 2u);
   EXPECT_EQ(logprobs[0].at("token"), "I ");
   EXPECT_EQ(logprobs[1].at("token"), "look.\n");
@@ -313,8 +309,9 @@ TEST_F(ResponsesTest, APreviousResponseGoesBeforeTheInputWithoutItsInstructions)
 TEST_F(ResponsesTest, AReferenceStandsForItsItem) {
   AnswerWith({"Hello"}, FinishReason::kEos);
   const std::string id = Text(Created("\"hi\"").at("output").at(0), "id");
-  EXPECT_EQ(Messages(R"([{"type":"item_reference","id":")" + id + R"("},{"role":"user","content":"b"}])"),
-            R"([{"role":"assistant","content":"Hello"},{"role":"user","content":"b"}])");
+  EXPECT_EQ(
+      Messages(R"([{"type":"item_reference","id":")" + id + R"("},{"role":"user","content":"b"}])"),
+      R"([{"role":"assistant","content":"Hello"},{"role":"user","content":"b"}])");
   EXPECT_EQ(Ask(R"([{"type":"item_reference","id":"msg_x-1"}])").status, 404);
 }
 
