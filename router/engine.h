@@ -268,13 +268,13 @@ using EmbedResult = std::variant<Embedded, GenerationError>;
 
 // What the vectors of a model are. Such a model generates no text.
 struct VectorFacts {
-  bool classifies = false;     // else it embeds
-  std::string pooling;         // cls, mean, last or max
-  std::uint32_t outputs = 0;   // numbers of a vector
-  bool normalized = false;     // an embedding is made a unit vector
+  bool classifies = false;          // else it embeds
+  std::string pooling;              // cls, mean, last or max
+  std::uint32_t outputs = 0;        // numbers of a vector
+  bool normalized = false;          // an embedding is made a unit vector
   std::vector<std::string> labels;  // of the classes
-  bool sigmoid = false;        // classes do not exclude each other
-  bool plain_scores = false;   // the score of a pair is the number itself, without a sigmoid
+  bool sigmoid = false;             // classes do not exclude each other
+  bool plain_scores = false;        // the score of a pair is the number itself, without a sigmoid
   friend bool operator==(const VectorFacts&, const VectorFacts&) = default;
 };
 
@@ -297,7 +297,7 @@ struct ModelFacts {
   bool has_grammar = false;
   bool has_watermark = false;
   bool has_adapters = false;
-  std::uint32_t max_candidates = 0;  // of contrastive search; 0 = not offered
+  std::uint32_t max_candidates = 0;         // of contrastive search; 0 = not offered
   std::optional<VectorFacts> vectors = {};  // absent: the model generates text
 };
 
@@ -419,8 +419,8 @@ class Engine {
                         std::function<void(TokenizedText)> done) = 0;
   virtual void Detokenize(std::vector<TokenId> ids, std::function<void(DecodedTokens)> done) = 0;
 
-  // Vectors of texts. `done` is called once, on any thread but not inside; it must not block. A call
-  // into a stopped engine is dropped.
+  // Vectors of texts. `done` is called once, on any thread but not inside; it must not block. A
+  // call into a stopped engine is dropped.
   virtual void Embed(EmbedJob, std::function<void(EmbedResult)> done) {
     done(GenerationError{ErrorKind::kValidation, "the model generates text and gives no vectors",
                          "model", std::nullopt});

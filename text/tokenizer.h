@@ -50,8 +50,8 @@ class Tokenizer {
   absl::StatusOr<std::vector<TokenId>> Encode(std::string_view text, bool add_special_tokens) const;
   absl::StatusOr<Encoding> EncodeWithOffsets(std::string_view text, bool add_special_tokens) const;
 
-  // A text, or a pair of texts as the tokenizer joins them for an encoder. With `most` above 0 tokens
-  // are cut from the end of the longer text until all fit; special tokens stay.
+  // A text, or a pair of texts as the tokenizer joins them for an encoder. With `most` above 0
+  // tokens are cut from the end of the longer text until all fit; special tokens stay.
   absl::StatusOr<PairEncoding> EncodePair(std::string_view text,
                                           std::optional<std::string_view> pair,
                                           bool add_special_tokens, std::size_t most) const;

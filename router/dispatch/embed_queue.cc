@@ -50,6 +50,7 @@ class EmbedQueue::Group {
   std::jthread thread_;  // last: it uses the others
 };
 
+EmbedQueue::EmbedQueue(const EmbedQueueOptions& options) : options_(options) {}
 EmbedQueue::~EmbedQueue() { Stop(); }
 
 void EmbedQueue::Up(const GroupLink& link) {

@@ -39,7 +39,7 @@ class EmbedQueue {
  public:
   using Done = std::function<void(absl::StatusOr<Vectors>)>;
 
-  explicit EmbedQueue(const EmbedQueueOptions& options) : options_(options) {}
+  explicit EmbedQueue(const EmbedQueueOptions& options);
   ~EmbedQueue();  // Stop
   EmbedQueue(const EmbedQueue&) = delete;
   EmbedQueue& operator=(const EmbedQueue&) = delete;

@@ -17,9 +17,9 @@ GenerationError Refusal(std::string message) {
 }
 
 GenerationError TooLong(std::size_t tokens, std::uint32_t limit, bool at_least) {
-  GenerationError error = Refusal("the text has " + std::string(at_least ? "at least " : "") +
-                                  std::to_string(tokens) + " tokens; a text may have at most " +
-                                  std::to_string(limit));
+  GenerationError error =
+      Refusal("the text has " + std::string(at_least ? "at least " : "") + std::to_string(tokens) +
+              " tokens; a text may have at most " + std::to_string(limit));
   error.length = LengthExceeded{static_cast<std::uint32_t>(tokens), 0, limit, limit, at_least};
   return error;
 }

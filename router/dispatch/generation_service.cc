@@ -240,14 +240,13 @@ void GenerationService::Embed(EmbedJob job, std::function<void(EmbedResult)> don
     if (health_.state != Health::kReady) refusal = Refusal(health_);
   }
   if (refusal) return done(*std::move(refusal));
-  pool_.Schedule(std::make_shared<TextTask>(
-      [this, job = std::move(job), counted = Counted(std::move(done))] {
+  pool_.Schedule(
+      std::make_shared<TextTask>([this, job = std::move(job), counted = Counted(std::move(done))] {
         embedder_->Run(job, counted);
       }));
 }
 
-std::function<void(EmbedResult)> GenerationService::Counted(
-    std::function<void(EmbedResult)> done) {
+std::function<void(EmbedResult)> GenerationService::Counted(std::function<void(EmbedResult)> done) {
   {
     const std::lock_guard lock(mutex_);
     ++open_embeds_;

@@ -369,8 +369,8 @@ absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFor
   facts.max_input_tokens = CountOrZero(values, "max-input-tokens");
   if (facts.vectors) {  // a text to embed needs no room for an answer
     const std::uint32_t total = facts.max_total_tokens;
-    facts.max_input_tokens = facts.max_input_tokens == 0 ? total
-                                                         : std::min(facts.max_input_tokens, total);
+    facts.max_input_tokens =
+        facts.max_input_tokens == 0 ? total : std::min(facts.max_input_tokens, total);
     return WithBatchLimit(values, formed, std::move(facts));
   }
   if (facts.max_input_tokens == 0) facts.max_input_tokens = facts.max_total_tokens - 1;

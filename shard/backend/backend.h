@@ -193,9 +193,9 @@ class Backend {
   // drafts are written again. Every rank makes the same call.
   virtual absl::Status KeepDrafts(std::span<const DraftsKept>) { return absl::OkStatus(); }
 
-  // float32 [count, Program::OutputWidth()] in host memory for logit_rows[first, first + count), with the
-  // shares of all ranks. count <= max_logit_rows. Valid until the next call of any kind. The caller
-  // may change the values. With world > 1 every rank must ask for the same rows.
+  // float32 [count, Program::OutputWidth()] in host memory for logit_rows[first, first + count),
+  // with the shares of all ranks. count <= max_logit_rows. Valid until the next call of any kind.
+  // The caller may change the values. With world > 1 every rank must ask for the same rows.
   virtual absl::StatusOr<TensorView> Logits(std::uint32_t first, std::uint32_t count) = 0;
 
   // Between other calls the host may use the backend's own threads, of which the caller is one.

@@ -32,8 +32,7 @@ absl::StatusOr<std::vector<float>> ReadTensor(const Checkpoint& checkpoint, cons
 }
 
 absl::StatusOr<std::vector<float>> ReadVectorIfStored(const Checkpoint& checkpoint,
-                                                      const std::string& name,
-                                                      std::uint64_t size) {
+                                                      const std::string& name, std::uint64_t size) {
   if (checkpoint.Find(name) == nullptr) return std::vector<float>();
   return ReadTensor(checkpoint, name, size, 0);
 }
@@ -88,15 +87,15 @@ absl::StatusOr<HeadLayers::Layer> HeadLayers::LoadLayer(const Checkpoint& checkp
                                                         const HeadLayer& layer) {
   Layer loaded;
   loaded.layer = layer;
-  PENSTOCK_ASSIGN_OR_RETURN(loaded.weight, ReadTensor(checkpoint, layer.name + ".weight",
-                                                      layer.outputs, layer.inputs));
   PENSTOCK_ASSIGN_OR_RETURN(
-      loaded.bias, ReadVectorIfStored(checkpoint, layer.name + ".bias", layer.outputs));
+      loaded.weight, ReadTensor(checkpoint, layer.name + ".weight", layer.outputs, layer.inputs));
+  PENSTOCK_ASSIGN_OR_RETURN(loaded.bias,
+                            ReadVectorIfStored(checkpoint, layer.name + ".bias", layer.outputs));
   if (layer.norm.empty()) return loaded;
   PENSTOCK_ASSIGN_OR_RETURN(loaded.norm_weight,
                             ReadTensor(checkpoint, layer.norm + ".weight", layer.outputs, 0));
-  PENSTOCK_ASSIGN_OR_RETURN(
-      loaded.norm_bias, ReadVectorIfStored(checkpoint, layer.norm + ".bias", layer.outputs));
+  PENSTOCK_ASSIGN_OR_RETURN(loaded.norm_bias,
+                            ReadVectorIfStored(checkpoint, layer.norm + ".bias", layer.outputs));
   return loaded;
 }
 

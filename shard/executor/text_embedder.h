@@ -27,7 +27,7 @@ struct EmbedderOptions {
   bool whole_texts = false;  // a token sees those after it: a text is one step
   std::uint32_t width = 0;   // of a row
   std::uint32_t max_step_tokens = 0;
-  std::uint32_t max_texts = 0;  // of a step
+  std::uint32_t max_texts = 0;   // of a step
   std::uint32_t max_tokens = 0;  // of a text
   std::uint32_t max_logit_rows = 64;
   std::uint32_t blocks = 0;

@@ -103,8 +103,8 @@ absl::StatusOr<Model> Model::Open(const ModelOptions& options) {
       model.spec,
       ReadModelSpec(config, generation, {options.task, HasSentenceModules(options.folder)}));
   if (model.spec.task != Task::kGenerate) {
-    PENSTOCK_ASSIGN_OR_RETURN(
-        model.pooling, ReadPooling(options.folder, config, options.pooling, model.spec));
+    PENSTOCK_ASSIGN_OR_RETURN(model.pooling,
+                              ReadPooling(options.folder, config, options.pooling, model.spec));
   }
   const HasTensor has = [&model](std::string_view name) {
     return model.checkpoint.Find(name) != nullptr;

@@ -39,7 +39,8 @@ absl::Status CheckTask(const ConfigReader& config, bool chosen, ModelSpec& spec)
   for (const std::string& name : architectures) {
     if (IsClassifier(name)) return absl::OkStatus();
   }
-  return config.Bad("architectures", "a classifier (…ForSequenceClassification) with --task classify");
+  return config.Bad("architectures",
+                    "a classifier (…ForSequenceClassification) with --task classify");
 }
 
 // Refuses what would give wrong tokens if it were ignored.

@@ -62,9 +62,8 @@ struct Module {
 };
 
 absl::StatusOr<std::vector<Module>> ReadModules(const std::string& folder) {
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const std::string text,
-      ReadSmallFile((fs::path(folder) / kModules).string(), kMaxFileBytes));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string text,
+                            ReadSmallFile((fs::path(folder) / kModules).string(), kMaxFileBytes));
   boost::system::error_code error;
   const boost::json::value list = boost::json::parse(text, error);
   const auto bad = [] {
@@ -110,7 +109,8 @@ absl::StatusOr<PoolingKind> ReadKind(const std::string& folder, const Module& mo
     PENSTOCK_ASSIGN_OR_RETURN(const bool on, reader.BoolOr(flag, false));
     if (on) kinds.push_back(kind);
   }
-  for (const char* flag : {"pooling_mode_mean_sqrt_len_tokens", "pooling_mode_weightedmean_tokens"}) {
+  for (const char* flag :
+       {"pooling_mode_mean_sqrt_len_tokens", "pooling_mode_weightedmean_tokens"}) {
     PENSTOCK_ASSIGN_OR_RETURN(const bool on, reader.BoolOr(flag, false));
     if (on) return reader.Bad(flag, "false: this pooling is not supported");
   }
@@ -169,9 +169,8 @@ absl::Status ReadLength(const std::string& folder, Pooling& pooling) {
   const ConfigReader reader(*object, file);
   PENSTOCK_ASSIGN_OR_RETURN(const bool lower, reader.BoolOr("do_lower_case", false));
   if (lower) return reader.Bad("do_lower_case", "false: the tokenizer must do it");
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const std::uint32_t most,
-      reader.IntegerOr("max_seq_length", pooling.max_tokens, 1, kMaxTokens));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t most,
+                            reader.IntegerOr("max_seq_length", pooling.max_tokens, 1, kMaxTokens));
   pooling.max_tokens = std::min(pooling.max_tokens, most);
   return absl::OkStatus();
 }

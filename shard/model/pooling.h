@@ -23,12 +23,12 @@ std::optional<PoolingKind> ParsePooling(std::string_view name);
 struct Pooling {
   PoolingKind kind = PoolingKind::kLast;
   std::vector<HeadLayer> layers;
-  bool normalized = false;        // the result is a unit vector
-  std::uint32_t outputs = 0;      // numbers of the result
-  std::uint32_t max_tokens = 0;   // of a text, with special tokens
+  bool normalized = false;          // the result is a unit vector
+  std::uint32_t outputs = 0;        // numbers of the result
+  std::uint32_t max_tokens = 0;     // of a text, with special tokens
   std::vector<std::string> labels;  // of the classes
-  bool sigmoid = false;           // classes do not exclude each other: sigmoids, no softmax
-  bool plain_scores = false;      // a score of a pair is the number itself, without a sigmoid
+  bool sigmoid = false;             // classes do not exclude each other: sigmoids, no softmax
+  bool plain_scores = false;        // a score of a pair is the number itself, without a sigmoid
 };
 
 // Whether the folder has the files of sentence-transformers.

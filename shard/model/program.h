@@ -166,8 +166,8 @@ struct AttentionOp {
   // A query sees the positions after it too, up to the last row of its segment. With a window it
   // sees those at a distance below `window`, before and after it.
   bool both_ways = false;
-  float scale = 1.0f;        // of the products of queries and keys
-  float softcap = 0.0f;      // c: a scaled product x becomes c * tanh(x / c); 0 = none
+  float scale = 1.0f;    // of the products of queries and keys
+  float softcap = 0.0f;  // c: a scaled product x becomes c * tanh(x / c); 0 = none
   HeadShape heads;
   // A number for each query head of the rank, or none. It joins the softmax as the score of a
   // position whose value is zero.

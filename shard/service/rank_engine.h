@@ -69,8 +69,8 @@ class RankEngine {
     return absl::InternalError("this engine cannot begin steps");
   }
 
-  // Vectors of texts, of a model that gives some. An InvalidArgument is about the texts; other errors
-  // end the group.
+  // Vectors of texts, of a model that gives some. An InvalidArgument is about the texts; other
+  // errors end the group.
   virtual absl::StatusOr<std::vector<std::vector<float>>> Embed(std::span<const EmbedText>) {
     return absl::UnimplementedError("the model gives no vectors");
   }

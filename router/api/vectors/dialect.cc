@@ -37,14 +37,12 @@ constexpr docs::Shape kShapes[] = {
     {"EmbedResponse", ":number[][]"},
     {"RerankDocument", "text:string"},
     {"RerankResult", "index:integer document?:RerankDocument relevance_score:number"},
-    {"RerankResponse",
-     "id:string model:string usage:EmbeddingUsage results:RerankResult[]"},
+    {"RerankResponse", "id:string model:string usage:EmbeddingUsage results:RerankResult[]"},
     {"ScoreItem", "index:integer object:string score:number"},
     {"ScoreResponse",
      "id:string object:string created:integer model:string data:ScoreItem[] "
      "usage:EmbeddingUsage"},
-    {"ClassItem",
-     "index:integer label:string probs:number[] num_classes:integer"},
+    {"ClassItem", "index:integer label:string probs:number[] num_classes:integer"},
     {"Classes",
      "id:string object:string created:integer model:string data:ClassItem[] "
      "usage:EmbeddingUsage"},

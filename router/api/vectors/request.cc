@@ -41,23 +41,22 @@ constexpr auto kEmbed = std::array{
     MakeFieldOf<EmbedRequest, &EmbedRequest::dimensions>("dimensions", "a positive integer"),
 };
 
-constexpr auto kRerank = json::Join(
-    kCommon<RerankRequest>,
-    std::array{
-        MakeFieldOf<RerankRequest, &RerankRequest::query>("query", "a string", true),
-        MakeFieldOf<RerankRequest, &RerankRequest::documents>("documents", kTexts, true),
-        MakeFieldOf<RerankRequest, &RerankRequest::top_n>("top_n", "an integer"),
-        MakeFieldOf<RerankRequest, &RerankRequest::return_documents>("return_documents",
-                                                                     "a boolean"),
-    });
+constexpr auto kRerank =
+    json::Join(kCommon<RerankRequest>,
+               std::array{
+                   MakeFieldOf<RerankRequest, &RerankRequest::query>("query", "a string", true),
+                   MakeFieldOf<RerankRequest, &RerankRequest::documents>("documents", kTexts, true),
+                   MakeFieldOf<RerankRequest, &RerankRequest::top_n>("top_n", "an integer"),
+                   MakeFieldOf<RerankRequest, &RerankRequest::return_documents>("return_documents",
+                                                                                "a boolean"),
+               });
 
-constexpr auto kScore = json::Join(
-    kCommon<ScoreRequest>, std::array{
-                               MakeFieldOf<ScoreRequest, &ScoreRequest::text_1>("text_1", kTexts,
-                                                                                true),
-                               MakeFieldOf<ScoreRequest, &ScoreRequest::text_2>("text_2", kTexts,
-                                                                                true),
-                           });
+constexpr auto kScore =
+    json::Join(kCommon<ScoreRequest>,
+               std::array{
+                   MakeFieldOf<ScoreRequest, &ScoreRequest::text_1>("text_1", kTexts, true),
+                   MakeFieldOf<ScoreRequest, &ScoreRequest::text_2>("text_2", kTexts, true),
+               });
 
 struct TextObject {
   std::string text;

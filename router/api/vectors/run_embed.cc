@@ -17,8 +17,9 @@ std::optional<ApiError> Check(const ApiContext& context, const EmbedRun& run) {
   const ModelFacts facts = context.engine.Facts();
   if (!openai::IsServedModel(facts, run.model)) return openai::ModelNotFound(facts, run.model);
   if (!facts.vectors) {
-    return Unsupported("model", "generates text and gives no vectors: this server was not started "
-                                "with an embedding model or a classifier");
+    return Unsupported("model",
+                       "generates text and gives no vectors: this server was not started "
+                       "with an embedding model or a classifier");
   }
   const std::size_t count = run.job.inputs.size();
   const std::uint32_t most = context.options.max_embed_batch_size;
@@ -121,9 +122,9 @@ AnswerHead MakeHead(const ApiContext& context, std::string_view prefix, const Re
 }
 
 void AppendUsage(std::string& out, const Embedded& embedded) {
-  json::AppendMembers(out, "usage",
-                      json::Object("prompt_tokens", embedded.tokens, "total_tokens",
-                                   embedded.tokens));
+  json::AppendMembers(
+      out, "usage",
+      json::Object("prompt_tokens", embedded.tokens, "total_tokens", embedded.tokens));
 }
 
 std::vector<float> Shortened(std::vector<float> vector, std::size_t size, bool unit) {

@@ -56,8 +56,7 @@ struct Pairs {
         const float score = embedded.vectors[i].front();
         scores.push_back(facts.plain_scores ? score : Sigmoid(score));
       } else {
-        scores.push_back(
-            Cosine(embedded.vectors[LeftOf(i)], embedded.vectors[left.size() + i]));
+        scores.push_back(Cosine(embedded.vectors[LeftOf(i)], embedded.vectors[left.size() + i]));
       }
     }
     return scores;
@@ -79,9 +78,8 @@ std::string RerankBody(const AnswerHead& head, const Pairs& pairs, std::size_t t
                        const std::vector<float>& scores, const Embedded& embedded) {
   std::vector<std::size_t> order(scores.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-    return scores[a] > scores[b];
-  });
+  std::ranges::stable_sort(order,
+                           [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
   order.resize(std::min(top_n, order.size()));
   std::string body = "{";
   json::AppendMembers(body, "id", head.id, "model", head.model);
@@ -151,11 +149,9 @@ void Rerank(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exc
   const bool texts = request.return_documents.value_or(true);
   const AnswerHead head = MakeHead(context, "rerank", http.head);
   EmbedRun run{"documents", request.model, JobOf(request, pairs.Inputs(vectors))};
-  RunEmbed(context, http.head, std::move(run), std::move(exchange),
-           [=](const Embedded& embedded) {
-             return RerankBody(head, pairs, top_n, texts, pairs.Scores(vectors, embedded),
-                               embedded);
-           });
+  RunEmbed(context, http.head, std::move(run), std::move(exchange), [=](const Embedded& embedded) {
+    return RerankBody(head, pairs, top_n, texts, pairs.Scores(vectors, embedded), embedded);
+  });
 }
 
 void Score(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
@@ -174,10 +170,9 @@ void Score(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exch
   const VectorFacts vectors = facts.vectors.value_or(VectorFacts{});
   const AnswerHead head = MakeHead(context, "score", http.head);
   EmbedRun run{"text_2", request.model, JobOf(request, pairs.Inputs(vectors))};
-  RunEmbed(context, http.head, std::move(run), std::move(exchange),
-           [=](const Embedded& embedded) {
-             return ScoreBody(head, pairs.Scores(vectors, embedded), embedded);
-           });
+  RunEmbed(context, http.head, std::move(run), std::move(exchange), [=](const Embedded& embedded) {
+    return ScoreBody(head, pairs.Scores(vectors, embedded), embedded);
+  });
 }
 
 void Classify(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {

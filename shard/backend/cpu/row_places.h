@@ -27,8 +27,8 @@ struct CandidateSegment {
 
 struct RowPlace {
   std::uint32_t position;
-  bool last;    // of its segment, or a candidate
-  bool paired;  // a candidate whose cell begins with a copy of the position before
+  bool last;               // of its segment, or a candidate
+  bool paired;             // a candidate whose cell begins with a copy of the position before
   std::uint32_t part = 0;  // of a pair of texts
 };
 

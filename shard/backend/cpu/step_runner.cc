@@ -69,9 +69,9 @@ void StepRunner::PlanAttention(const RaggedBatch& batch) {
     if (stage.kind != StageKind::kAttention || built[plan_of_stage_[i]]) continue;
     built[plan_of_stage_[i]] = true;
     const PlanHeads heads = HeadsOfPlan(parts_.program, *stage.attention);
-    const AttentionShape shape{heads.kv_heads,           heads.group,
-                               stage.attention->window,  stage.attention->both_ways,
-                               threads(),                parts_.buffers.slots()};
+    const AttentionShape shape{
+        heads.kv_heads, heads.group,           stage.attention->window, stage.attention->both_ways,
+        threads(),      parts_.buffers.slots()};
     plans_[plan_of_stage_[i]].Build(shape, batch.segments);
   }
 }

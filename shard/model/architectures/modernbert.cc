@@ -57,11 +57,10 @@ absl::Status ReadRopes(const ConfigReader& config, ModernBert& model, ModelSpec&
       spec));
   model.local_rope = spec.rope;
   spec.rope = {};
-  return ReadPositions(config,
-                       {.theta = "global_rope_theta",
-                        .default_theta = 160000.0,
-                        .layer_type = "full_attention"},
-                       spec);
+  return ReadPositions(
+      config,
+      {.theta = "global_rope_theta", .default_theta = 160000.0, .layer_type = "full_attention"},
+      spec);
 }
 
 absl::Status ReadClassifier(const ConfigReader& config, ModelSpec& spec) {
