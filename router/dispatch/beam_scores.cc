@@ -85,10 +85,9 @@ BeamScores::Beam BeamScores::Extend(const Candidate& candidate,
                                     std::span<const Continuations> next) {
   const Continuations& all = next[candidate.beam];
   const auto shown = static_cast<std::ptrdiff_t>(std::min<std::size_t>(shown_, all.size()));
-  nodes_.push_back({running_[candidate.beam].last,
-                    {candidate.token.token,
-                     candidate.token.logprob,
-                     {all.begin(), all.begin() + shown}}});
+  nodes_.push_back(
+      {running_[candidate.beam].last,
+       {candidate.token.token, candidate.token.logprob, {all.begin(), all.begin() + shown}}});
   return {nodes_.size() - 1, candidate.score};
 }
 
@@ -96,8 +95,8 @@ BeamScores::Beam BeamScores::Extend(const Candidate& candidate,
 void BeamScores::Finish(const Candidate& candidate, const Beam& beam) {
   Beam finished = beam;
   finished.score = Final(candidate.score, length_);
-  const auto place = std::ranges::upper_bound(finished_, finished.score, std::ranges::greater(),
-                                              &Beam::score);
+  const auto place =
+      std::ranges::upper_bound(finished_, finished.score, std::ranges::greater(), &Beam::score);
   finished_.insert(place, finished);
   if (finished_.size() > params_.width) finished_.pop_back();
 }

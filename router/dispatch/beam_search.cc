@@ -71,12 +71,13 @@ std::optional<GenerationError> BeamSearch::Prepare() {
   // The last step's prompt has all tokens but one.
   const auto tokens = static_cast<std::uint32_t>(prompt_.ids.size());
   const std::uint32_t most = services_.prompts.limits().max_input_tokens + 1;
-  if (!request_.max_new_tokens) prompt_.max_new_tokens = std::min(prompt_.max_new_tokens, most - tokens);
+  if (!request_.max_new_tokens)
+    prompt_.max_new_tokens = std::min(prompt_.max_new_tokens, most - tokens);
   if (tokens + prompt_.max_new_tokens > most) {
     GenerationError error = MakeError(
-        ErrorKind::kValidation, "`inputs` tokens + `max_new_tokens` must be <= " +
-                                    std::to_string(most) + " with beam search. Given: " +
-                                    std::to_string(tokens + prompt_.max_new_tokens));
+        ErrorKind::kValidation,
+        "`inputs` tokens + `max_new_tokens` must be <= " + std::to_string(most) +
+            " with beam search. Given: " + std::to_string(tokens + prompt_.max_new_tokens));
     error.field = "max_new_tokens";
     error.length = {.prompt_tokens = tokens,
                     .max_new_tokens = prompt_.max_new_tokens,
@@ -84,11 +85,10 @@ std::optional<GenerationError> BeamSearch::Prepare() {
                     .context = most};
     return error;
   }
-  scores_.emplace(*request_.beams,
-                  BeamLimits{.max_new_tokens = prompt_.max_new_tokens,
-                             .min_new_tokens = request_.min_new_tokens,
-                             .shown = request_.logprobs.top_n,
-                             .ends = EndsOf(request_, services_.eos_ids)});
+  scores_.emplace(*request_.beams, BeamLimits{.max_new_tokens = prompt_.max_new_tokens,
+                                              .min_new_tokens = request_.min_new_tokens,
+                                              .shown = request_.logprobs.top_n,
+                                              .ends = EndsOf(request_, services_.eos_ids)});
   step_ = FirstStep();
   services_.records.SetPromptTokens(id_, tokens);
   return std::nullopt;
@@ -107,8 +107,7 @@ GenerationRequest BeamSearch::FirstStep() const {
   step.stop_token_ids.clear();
   step.sampling.do_sample = false;
   step.logprobs.kind = LogprobRequest::Kind::kProcessed;
-  step.logprobs.top_n =
-      std::min(scores_->alternatives(), services_.prompts.limits().vocabulary);
+  step.logprobs.top_n = std::min(scores_->alternatives(), services_.prompts.limits().vocabulary);
   return step;
 }
 
@@ -174,8 +173,8 @@ void BeamSearch::EndWith(const GenerationError& error) {
 void BeamSearch::EndWithTexts() {
   const auto best = scores_->Best(sinks_.size());
   if (best.size() < sinks_.size()) {
-    return EndWith(MakeError(ErrorKind::kGeneration, "beam search found only " +
-                                                         std::to_string(best.size()) + " texts"));
+    return EndWith(MakeError(ErrorKind::kGeneration,
+                             "beam search found only " + std::to_string(best.size()) + " texts"));
   }
   std::uint32_t generated = 0;
   std::vector<Events> outbox;
@@ -196,9 +195,9 @@ void BeamSearch::EndWithTexts() {
 }
 
 absl::StatusOr<BeamSearch::Events> BeamSearch::EventsOf(const BeamScores::Finished& text) const {
-  PENSTOCK_ASSIGN_OR_RETURN(
-      auto stream, TextStream::Create(services_.tokenizer, prompt_.ids,
-                                      StreamOptionsOf(request_, services_.eos_ids)));
+  PENSTOCK_ASSIGN_OR_RETURN(auto stream,
+                            TextStream::Create(services_.tokenizer, prompt_.ids,
+                                               StreamOptionsOf(request_, services_.eos_ids)));
   Events events;
   GenerationStart start = *start_;
   start.request = id_;

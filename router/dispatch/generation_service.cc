@@ -182,8 +182,8 @@ RequestId GenerationService::Search(GenerationRequest request,
     const std::lock_guard lock(mutex_);
     id = RequestId(++last_request_);
     records_.Add(id, request.tenant, request.client_id, now);
-    search = std::make_shared<BeamSearch>(id, std::move(request), std::move(sinks), beam_services_,
-                                          now);
+    search =
+        std::make_shared<BeamSearch>(id, std::move(request), std::move(sinks), beam_services_, now);
     searches_.emplace(id, search);
   }
   pool_.Schedule(std::make_shared<TextTask>([search] { search->Begin(); }));
@@ -219,8 +219,8 @@ void GenerationService::Render(ChatInput chat, std::function<void(RenderedChat)>
 
 void GenerationService::Tokenize(std::string text, TokenizeOptions options,
                                  std::function<void(TokenizedText)> done) {
-  pool_.Schedule(std::make_shared<TextTask>(
-      [this, text = std::move(text), options, done = std::move(done)] {
+  pool_.Schedule(
+      std::make_shared<TextTask>([this, text = std::move(text), options, done = std::move(done)] {
         done(TokenizeText(prompts_.tokenizer(), text, options));
       }));
 }

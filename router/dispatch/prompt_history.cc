@@ -21,8 +21,8 @@ void PromptHistory::Add(RequestId request, const std::string& tenant, std::span<
 
 std::vector<PromptHistory::Kept> PromptHistory::UpTo(RequestId request) const {
   const std::lock_guard lock(mutex_);
-  const auto own = std::ranges::find(entries_, request,
-                                     [](const Kept& entry) { return entry->request; });
+  const auto own =
+      std::ranges::find(entries_, request, [](const Kept& entry) { return entry->request; });
   if (own == entries_.end()) return {};
   return {entries_.begin(), own + 1};
 }

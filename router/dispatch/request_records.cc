@@ -94,8 +94,7 @@ void RequestRecords::TakeEvent(const scheduler::Event& event) {
   }
 }
 
-absl::StatusOr<RequestRecord> RequestRecords::Find(const std::string& id,
-                                                   const std::string& tenant,
+absl::StatusOr<RequestRecord> RequestRecords::Find(const std::string& id, const std::string& tenant,
                                                    bool admin) const {
   const std::lock_guard lock(mutex_);
   auto found = records_.end();
@@ -104,9 +103,7 @@ absl::StatusOr<RequestRecord> RequestRecords::Find(const std::string& id,
   } else if (const auto number = ParseDecimal(id)) {
     found = records_.find(*number);
   } else if (admin) {
-    const auto named_so = [&](RequestId request) {
-      return records_.at(request).client_id == id;
-    };
+    const auto named_so = [&](RequestId request) { return records_.at(request).client_id == id; };
     const auto newest = std::find_if(order_.rbegin(), order_.rend(), named_so);
     if (newest != order_.rend()) found = records_.find(*newest);
   }

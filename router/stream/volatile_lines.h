@@ -1,5 +1,5 @@
-// Lines that clients write anew into each system message: they change the beginning of every prompt,
-// so that no earlier prompt's blocks fit (--drop-volatile-lines).
+// Lines that clients write anew into each system message: they change the beginning of every
+// prompt, so that no earlier prompt's blocks fit (--drop-volatile-lines).
 #pragma once
 
 #include <string>

@@ -140,8 +140,7 @@ std::vector<Route> Routes() {
 }
 
 constexpr docs::Shape kShapes[] = {
-    {"TokensResponse",
-     "count:integer max_model_len:integer tokens:integer[] token_strs:string[]?"},
+    {"TokensResponse", "count:integer max_model_len:integer tokens:integer[] token_strs:string[]?"},
     {"DetokenizeResponse", "prompt:string"},
     {"Version", "version:string"},
     {"OpenAiError", "message:string type:string param:string? code:string?"},

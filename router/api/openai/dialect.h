@@ -26,8 +26,8 @@ const ErrorFormat& ErrorsAbout(ErrorKeys keys);
 
 void ChatCompletions(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void Completions(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
-// vLLM's POST /tokenize, POST /detokenize and GET /version. TGI's dialect serves the first path, and
-// hands over the bodies that are vLLM's.
+// vLLM's POST /tokenize, POST /detokenize and GET /version. TGI's dialect serves the first path,
+// and hands over the bodies that are vLLM's.
 void Tokenize(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void Detokenize(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void Version(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);

@@ -47,8 +47,8 @@ void AnswerText(ApiContext& context, const std::shared_ptr<Exchange>& exchange, 
     if (const auto* error = std::get_if<GenerationError>(&tokenized)) {
       return Refuse(context, *exchange, *error, key);
     }
-    exchange->Respond(JsonResponse(
-        TokensAnswer(context, std::get<Spans>(tokenized), options.spellings)));
+    exchange->Respond(
+        JsonResponse(TokensAnswer(context, std::get<Spans>(tokenized), options.spellings)));
   };
   context.engine.Tokenize(std::move(text), options, done);
 }

@@ -42,9 +42,9 @@ TEST_F(OpenAiBeamsTest, EachPromptHasItsOwnSearch) {
 
 TEST_F(OpenAiBeamsTest, AChatMaySearchToo) {
   AnswerWith({"a"}, FinishReason::kLength);
-  const RawResponse response = Post(
-      "/v1/chat/completions",
-      R"({"messages":[{"role":"user","content":"x"}],"use_beam_search":true,"best_of":3})");
+  const RawResponse response =
+      Post("/v1/chat/completions",
+           R"({"messages":[{"role":"user","content":"x"}],"use_beam_search":true,"best_of":3})");
   EXPECT_EQ(response.status, 200) << response.body;
   EXPECT_EQ(engine_.WaitForCall()->request.beams->width, 3u);
   EXPECT_EQ(boost::json::parse(response.body).at("choices").as_array().size(), 1u);
@@ -71,10 +71,10 @@ TEST_F(OpenAiBeamsTest, WhatASearchCannotDoIsRefused) {
     EXPECT_EQ(response.status, 400) << more;
     EXPECT_THAT(response.body, HasSubstr(text));
   }
-  EXPECT_THAT(Post("/v1/chat/completions",
-                   R"({"messages":[{"role":"user","content":"x"}],"best_of":2})")
-                  .body,
-              HasSubstr("`best_of` of a chat needs `use_beam_search`"));
+  EXPECT_THAT(
+      Post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}],"best_of":2})")
+          .body,
+      HasSubstr("`best_of` of a chat needs `use_beam_search`"));
 }
 
 }  // namespace

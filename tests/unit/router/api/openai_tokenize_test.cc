@@ -14,8 +14,7 @@ using TokenizeTest = ApiTest;
 TEST_F(TokenizeTest, ATextHasItsTokensAndWhatFits) {
   const RawResponse response = Post("/tokenize", R"({"model":"demo","prompt":"ab"})");
   EXPECT_EQ(response.status, 200);
-  EXPECT_EQ(response.body,
-            R"({"count":2,"max_model_len":256,"tokens":[97,98],"token_strs":null})");
+  EXPECT_EQ(response.body, R"({"count":2,"max_model_len":256,"tokens":[97,98],"token_strs":null})");
   EXPECT_TRUE(engine_.tokenize_options.add_special_tokens);
   EXPECT_EQ(Post("/tokenize", R"({"prompt":"","add_special_tokens":false})").body,
             R"({"count":0,"max_model_len":256,"tokens":[],"token_strs":null})");
@@ -33,8 +32,9 @@ TEST_F(TokenizeTest, AChatIsRenderedFirst) {
   const RawResponse response = Post("/tokenize", R"({"messages":)" + messages + "}");
   EXPECT_THAT(response.body, HasSubstr("\"count\":" + std::to_string(messages.size())));
   EXPECT_FALSE(engine_.tokenize_options.add_special_tokens);
-  EXPECT_EQ(Post("/tokenize", R"({"messages":)" + messages + R"(,"chat_template_kwargs":1})").status,
-            400);
+  EXPECT_EQ(
+      Post("/tokenize", R"({"messages":)" + messages + R"(,"chat_template_kwargs":1})").status,
+      400);
 }
 
 TEST_F(TokenizeTest, TheKeysTellTheFormsApart) {

@@ -69,8 +69,8 @@ void FakeEngine::SetHealth(HealthReport report) {
   health_ = std::move(report);
 }
 
-absl::StatusOr<RequestRecord> FakeEngine::Explain(const std::string& id,
-                                                  const std::string& tenant, bool admin) const {
+absl::StatusOr<RequestRecord> FakeEngine::Explain(const std::string& id, const std::string& tenant,
+                                                  bool admin) const {
   const auto found = records.find(id);
   if (found == records.end() || (found->second.tenant != tenant && !admin))
     return absl::NotFoundError("unknown");
