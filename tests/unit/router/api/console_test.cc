@@ -1,4 +1,9 @@
 // The page on `/` and its files.
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "tests/unit/router/api/api_fixture.h"
 
 namespace penstock::router {
@@ -15,7 +20,7 @@ class ConsoleTest : public ApiTest {};
 TEST_F(ConsoleTest, ABrowserGetsThePageAndAProbeTheHealthAnswer) {
   const auto page = Get("/", kBrowser);
   EXPECT_EQ(page.status, 200);
-  EXPECT_THAT(page.Header("content-type"), StartsWith("text/html"));
+  EXPECT_THAT(page.headers.at("content-type"), StartsWith("text/html"));
   EXPECT_THAT(page.body, HasSubstr("console/console.js"));
   const auto probe = Get("/");
   EXPECT_EQ(probe.status, 200);
@@ -31,17 +36,17 @@ TEST_F(ConsoleTest, FilesHaveTypesAndAPolicyThatAllowsThisServerAlone) {
   for (const auto& [path, type] : types) {
     const auto file = Get(path);
     EXPECT_EQ(file.status, 200) << path;
-    EXPECT_THAT(file.Header("content-type"), StartsWith(std::string(type)));
-    EXPECT_THAT(file.Header("content-security-policy"), StartsWith("default-src 'none';"));
-    EXPECT_THAT(file.Header("content-security-policy"), Not(HasSubstr("unsafe")));
-    EXPECT_EQ(file.Header("x-content-type-options"), "nosniff");
+    EXPECT_THAT(file.headers.at("content-type"), StartsWith(std::string(type)));
+    EXPECT_THAT(file.headers.at("content-security-policy"), StartsWith("default-src 'none';"));
+    EXPECT_THAT(file.headers.at("content-security-policy"), Not(HasSubstr("unsafe")));
+    EXPECT_EQ(file.headers.at("x-content-type-options"), "nosniff");
     EXPECT_NE(file.body, "");
   }
   EXPECT_EQ(Get("/console/none.js").status, 404);
 }
 
 TEST_F(ConsoleTest, AGoodCopyIsNotSentAgain) {
-  const std::string tag(Get("/console/chat.js").Header("etag"));
+  const std::string tag = Get("/console/chat.js").headers.at("etag");
   ASSERT_THAT(tag, StartsWith("\""));
   const auto again = Get("/console/chat.js", "If-None-Match: " + tag + "\r\n");
   EXPECT_EQ(again.status, 304);
@@ -50,7 +55,7 @@ TEST_F(ConsoleTest, AGoodCopyIsNotSentAgain) {
 }
 
 TEST_F(ConsoleTest, ThePageIsPublicAndTheEventsNeedTheKey) {
-  api_.keys = std::make_shared<KeyRing>(ApiKeys({{"", "secret"}}));
+  api_.keys = std::make_shared<KeyRing>(*ApiKeys::Parse("secret"));
   EXPECT_EQ(Get("/", kBrowser).status, 200);
   EXPECT_EQ(Get("/console/chat.js").status, 200);
   EXPECT_EQ(Get("/console/events").status, 401);
@@ -58,7 +63,9 @@ TEST_F(ConsoleTest, ThePageIsPublicAndTheEventsNeedTheKey) {
 
 TEST_F(ConsoleTest, NoConsoleTurnsItOff) {
   dialects_.console = false;
-  EXPECT_EQ(Get("/", kBrowser).status, 303);
+  const auto page = Get("/", kBrowser);
+  EXPECT_EQ(page.status, 303);
+  EXPECT_EQ(page.headers.at("location"), "/docs/");
   EXPECT_EQ(Get("/console/chat.js").status, 404);
 }
 

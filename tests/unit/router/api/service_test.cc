@@ -355,9 +355,6 @@ TEST_F(ServiceTest, ProbesShowTheHealthOfTheEngine) {
   EXPECT_EQ(Get("/health").status, 200);
   EXPECT_EQ(Get("/health").body, "");
   EXPECT_EQ(Get("/", "Accept: */*\r\n").status, 200);
-  const RawResponse page = Get("/", "Accept: text/html,*/*;q=0.8\r\n");
-  EXPECT_EQ(page.status, 303);
-  EXPECT_EQ(page.headers.at("location"), "/docs/");
   EXPECT_EQ(Get("/ready").body, R"({"status":"ready"})");
   engine_.SetHealth({Health::kFailed, "rank 1 was lost"});
   const RawResponse health = Get("/health");
