@@ -18,7 +18,7 @@ struct DialectOptions {
   DjlOptions djl;
   std::string batching = "continuous";  // shown by GET /stats
   responses::StoreLimits response_store;
-  bool console = true;                  // the page on `/`; never with tgi_only
+  bool console = true;  // the page on `/`; never with tgi_only
 };
 
 class DialectSet {

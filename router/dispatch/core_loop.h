@@ -5,7 +5,8 @@
 // The mailbox is bounded: Post refuses an arrival if `mailbox_arrivals` others wait. Other inputs
 // are bounded too, since each accepted request has at most one Cancel and one FinishAt.
 //
-// Threads: Post, Attach, Watch and Stop come from any thread. The listener is called on the loop's thread.
+// Threads: Post, Attach, Watch and Stop come from any thread. The listener is called on the loop's
+// thread.
 #pragma once
 
 #include <absl/status/status.h>

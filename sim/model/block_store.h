@@ -97,7 +97,7 @@ class BlockStore {
     std::optional<History> history;    // in the index: of all tokens up to its end
     std::optional<StoreBlock> before;  // in the index
     StepId step;                       // computes its last token
-    std::uint64_t number = 0;  // of its entry
+    std::uint64_t number = 0;          // of its entry
     bool invalid = false;
     std::uint64_t left_at = 0;  // when its last holder left, or its last pin
   };

@@ -77,7 +77,7 @@ class PlanComparison {
   void CompareGroups(const ModelStep& step, const StepPlan& plan) const;
 
   std::map<SlotId, SequenceId> slots_;
-  BlockNames names_[2];  // by KV group
+  BlockNames names_[2];                         // by KV group
   std::map<StoreSnapshot, BlockId> snapshots_;  // by the core's number
 };
 

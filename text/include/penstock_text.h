@@ -80,8 +80,8 @@ int32_t penstock_tokenizer_encode(const penstock_tokenizer* tokenizer, const cha
                                   int32_t with_offsets, penstock_tokens* tokens,
                                   penstock_bytes* error);
 
-/* A text, or a pair of texts if `pair` is not null, as the tokenizer joins them. With `most` above 0
- * tokens are cut from the end of the longer text until all fit. `first_part` gets the number of
+/* A text, or a pair of texts if `pair` is not null, as the tokenizer joins them. With `most` above
+ * 0 tokens are cut from the end of the longer text until all fit. `first_part` gets the number of
  * tokens before the second part, as the tokenizer's type ids tell. */
 int32_t penstock_tokenizer_encode_pair(const penstock_tokenizer* tokenizer, const char* text,
                                        size_t text_size, const char* pair, size_t pair_size,

@@ -95,14 +95,14 @@ void CountTokens(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange
     exchange->Respond(JsonResponse(json::ObjectText("input_tokens", tokens)));
   };
   auto& prompt = std::get<PreparedChat>(prepared).candidates.front().prompt;
-  context.engine.Render(
-      std::get<ChatInput>(std::move(prompt)), [&context, exchange, counted](RenderedChat rendered) {
-        if (const auto* error = std::get_if<GenerationError>(&rendered)) {
-          return Refuse(context, *exchange, *error);
-        }
-        context.engine.Tokenize(std::get<std::string>(std::move(rendered)),
-                                {.add_special_tokens = false}, counted);
-      });
+  context.engine.Render(std::get<ChatInput>(std::move(prompt)),
+                        [&context, exchange, counted](RenderedChat rendered) {
+                          if (const auto* error = std::get_if<GenerationError>(&rendered)) {
+                            return Refuse(context, *exchange, *error);
+                          }
+                          context.engine.Tokenize(std::get<std::string>(std::move(rendered)),
+                                                  {.add_special_tokens = false}, counted);
+                        });
 }
 
 }  // namespace penstock::router::anthropic

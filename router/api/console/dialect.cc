@@ -68,10 +68,9 @@ void Serve(ApiContext& context, const HttpRequest& request,
 }
 
 std::vector<Route> Routes() {
-  Route files = Public(
-      Get("/console/{id}", Serve,
-          {.contents = {{{"text/javascript", "string"}, {"text/css", "string"}}},
-           .path = "/console/{file}"}));
+  Route files = Public(Get("/console/{id}", Serve,
+                           {.contents = {{{"text/javascript", "string"}, {"text/css", "string"}}},
+                            .path = "/console/{file}"}));
   files.quiet = true;
   Route events = Get("/console/events", Events, {.contents = {{{kEvents, "ConsoleSteps"}}}});
   return {std::move(events), std::move(files)};

@@ -44,9 +44,8 @@ std::string TextOf(const StepReport& report) {
   json::AppendMembers(out, "running", report.running, "waiting", report.waiting, "waiting_for",
                       [&report](std::string& text) { AppendReasons(text, report); });
   json::AppendMembers(out, "blocks",
-                      json::Object("free", report.blocks_free, "used", report.blocks_used,
-                                   "cached", report.blocks_cached, "retiring",
-                                   report.blocks_retiring));
+                      json::Object("free", report.blocks_free, "used", report.blocks_used, "cached",
+                                   report.blocks_cached, "retiring", report.blocks_retiring));
   json::AppendMembers(out, "steps", json::Array(report.steps, AppendStep), "steps_left_out",
                       report.steps_left_out);
   return out + "}";
