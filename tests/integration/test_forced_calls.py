@@ -85,8 +85,8 @@ def reasoner(tmp_path_factory):
     config = tmp_path_factory.mktemp("reasoner") / "tokenizer_config.json"
     config.write_text(json.dumps({"chat_template": (
         "{% for m in messages %}{{ m['content'] + '\\n' }}{% endfor %}"
-        "{% if enable_thinking is not defined or enable_thinking %}<think>\\n"
-        "{% else %}<think>\\n\\n</think>\\n\\n{% endif %}")}))
+        "{% if enable_thinking is not defined or enable_thinking %}<think>\n"
+        "{% else %}<think>\n\n</think>\n\n{% endif %}")}))
     with Server("--tokenizer-config-path", config, "--max-total-tokens", "1024") as started:
         yield started
 
