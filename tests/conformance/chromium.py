@@ -1,4 +1,4 @@
-"""Headless Chromium, driven over a pipe by its DevTools protocol: no package is needed."""
+"""Headless Chromium, driven over a pipe by its debugging protocol: no package is needed."""
 
 import base64
 import json
@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 
 NAMES = ("chromium-headless-shell", "chromium", "google-chrome")
 
@@ -101,13 +100,17 @@ class Browser:
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
 
-    def wait(self, script, seconds=30):
-        """Waits until the expression is true, and returns it."""
-        deadline = time.monotonic() + seconds
-        while not (value := self.run(script)):
-            assert time.monotonic() < deadline, f"not true in {seconds} s: {script}\n{self.text()}\n{self.errors}"
-            time.sleep(0.02)
-        return value
+    def wait(self, script):
+        """Waits for a change of the page that makes the expression true, and returns it."""
+        return self.run("""new Promise((done) => {
+            const look = () => {
+                const value = %s;
+                if (value) { observer.disconnect(); done(value); }
+            };
+            const observer = new MutationObserver(look);
+            observer.observe(document, {attributes: true, childList: true, characterData: true, subtree: true});
+            look();
+        })""" % script)
 
     def text(self):
         return self.run("document.body.innerText")

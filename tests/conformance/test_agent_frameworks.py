@@ -39,7 +39,7 @@ def url(tmp_path_factory):
 class TestLiteLlm:
     @pytest.fixture(autouse=True)
     def library(self, url, monkeypatch):
-        monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it asks GitHub for prices
+        monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it fetches a list of prices
         self.litellm = pytest.importorskip("litellm")
         self.target = {"model": "hosted_vllm/tgi", "api_base": url, "api_key": "unused", "num_retries": 0}
         self.responses_target = {**self.target, "model": "openai/tgi"}

@@ -130,7 +130,8 @@ def test_a_request_reports_its_cached_tokens(server):
 
 def test_a_record_names_the_volatile_line_of_a_prompt(server):
     def ask(day):
-        system = f"You are a careful assistant of a library.\nThe weather of today is {day}.\nAnswer in short words. " * 2
+        system = 2 * (f"You are a careful assistant of a library.\nThe weather of today is {day}.\n"
+                      "Answer in short words. ")
         return server.json("POST", "/v1/chat/completions", {
             "max_tokens": 1, "messages": [{"role": "system", "content": system}, {"role": "user", "content": "Hi"}]})
 
