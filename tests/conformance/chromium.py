@@ -95,7 +95,7 @@ class Browser:
         self.call("Page.navigate", url=url)
 
     def run(self, script):
-        """The value of a JavaScript expression in the page."""
+        """The value of an expression in the page."""
         result = self.call("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
