@@ -32,7 +32,8 @@ int main(int argc, char** argv) {
       (unsigned long long)result.sum.steps, (unsigned long long)result.sum.tokens,
       (unsigned long long)result.sum.preemptions, (unsigned long long)result.sum.cached_tokens);
   if (!result.failed) return 0;
-  std::printf("seed %llu fails:\n", (unsigned long long)*result.failed);
+  std::printf("seed %llu fails (%s second core):\n", (unsigned long long)*result.failed,
+              penstock::sim::HasTwin(*result.failed) ? "with a" : "without a");
   for (const auto& line : result.failure.findings) std::printf("  %s\n", line.c_str());
   const auto shrunk = penstock::sim::Shrink(penstock::sim::DrawScenario(*result.failed));
   std::printf("shrunk to %zu events, %llu inputs after %u tries:\n", shrunk.scenario.script.size(),

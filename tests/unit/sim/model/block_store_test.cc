@@ -51,12 +51,31 @@ TEST_F(BlockStoreTest, APinnedPrefixGoesLast) {
   const std::vector<TokenId> pinned{1, 2};
   const auto blocks = Run(pinned);
   Run({5, 6});
-  store_.Pin(RequestId(1), SequenceId(1), "", pinned, blocks, StepId(1));
+  store_.Pin(RequestId(1), SequenceId(1), "", pinned, blocks, {}, StepId(1));
   for (int i = 0; i < 3; ++i) store_.Draw();
   EXPECT_EQ(Found(pinned), 1u);
   store_.Draw();
   EXPECT_EQ(Found(pinned), 0u);
   EXPECT_EQ(store_.TakePinChanges().size(), 2u) << "kept and dropped";
+}
+
+TEST_F(BlockStoreTest, ANodeThatEntersAgainIsAnotherOne) {
+  const std::vector<TokenId> prompt{1, 2};
+  Run(prompt);
+  const History history = HistoriesOf("", prompt).back();
+  const auto node = store_.NodeWith(history);
+  ASSERT_TRUE(node);
+  EXPECT_TRUE(store_.Has(*node));
+  for (int i = 0; i < 4; ++i) store_.Draw();
+  EXPECT_FALSE(store_.Has(*node));
+  EXPECT_FALSE(store_.NodeWith(history));
+}
+
+TEST_F(BlockStoreTest, WhatFollowsAFailedBlockIsNotFound) {
+  const auto blocks = Run({1, 2, 3, 4});
+  Run({1, 2, 5, 6});
+  store_.Invalidate(blocks[1], SequenceId(1));
+  EXPECT_EQ(Found({1, 2, 3, 4}), 1u);
 }
 
 TEST_F(BlockStoreTest, AStepReadsWhatEarlierStepsCompute) {
