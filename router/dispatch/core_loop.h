@@ -83,6 +83,8 @@ class CoreLoop final : private GroupListener {
   // See Engine::Watch.
   bool Watch(std::shared_ptr<StepSink> sink) { return feed_.Watch(std::move(sink)); }
 
+  void EndWatch() { feed_.Close(); }
+
   // Ends the loop and the groups' streams. No listener call after it has returned.
   void Stop();
 

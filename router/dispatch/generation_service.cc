@@ -131,6 +131,7 @@ std::size_t GenerationService::Drain(std::function<void()> on_idle) {
     if (health_.state == Health::kFailed) why += ": " + health_.detail;
     if (!over_) health_ = {Health::kDraining, std::move(why)};
   }
+  core_.EndWatch();
   core_.Post(scheduler::Drain{});
   FailAllUnlessServed();
   TellIfIdle();

@@ -30,10 +30,17 @@ bool StepFeed::Watch(std::shared_ptr<StepSink> sink) {
   const std::lock_guard lock(mutex_);
   // Without steps, no report has dropped them.
   std::erase_if(sinks_, [](const auto& reader) { return reader->HasLeft(); });
-  if (sinks_.size() >= kMostReaders) return false;
+  if (closed_ || sinks_.size() >= kMostReaders) return false;
   sinks_.push_back(std::move(sink));
   readers_ = static_cast<std::uint32_t>(sinks_.size());
   return true;
+}
+
+void StepFeed::Close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  sinks_.clear();
+  readers_ = 0;
 }
 
 void StepFeed::Sent(const scheduler::StepInfo& info, const StepPlan& plan) {

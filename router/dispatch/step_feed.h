@@ -3,7 +3,7 @@
 // Steps are gathered for a tenth of a second and reported together. Readers, steps of a report and
 // parts of a step are bounded; what is left out is counted.
 //
-// Threads: Watch comes from any thread, all else from the core's thread.
+// Threads: Watch and Close come from any thread, all else from the core's thread.
 #pragma once
 
 #include <atomic>
@@ -26,6 +26,8 @@ namespace penstock::router {
 class StepFeed {
  public:
   bool Watch(std::shared_ptr<StepSink> sink);
+  // Drops all readers and takes no more, so that their streams do not hold up a server that stops.
+  void Close();
 
   void Sent(const scheduler::StepInfo& info, const StepPlan& plan);
   void Done(const scheduler::StepInfo& info, Duration taken);
@@ -41,6 +43,7 @@ class StepFeed {
   std::atomic<std::uint32_t> readers_ = 0;  // size of sinks_
   std::mutex mutex_;
   std::vector<std::shared_ptr<StepSink>> sinks_;
+  bool closed_ = false;
 
   std::map<std::pair<GroupId, StepId>, StepView> sent_;  // plans in flight
   std::vector<StepView> done_;

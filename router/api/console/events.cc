@@ -54,6 +54,7 @@ std::string TextOf(const StepReport& report) {
 class Reader final : public StepSink {
  public:
   explicit Reader(std::shared_ptr<Exchange> exchange) : exchange_(std::move(exchange)) {}
+  ~Reader() override { exchange_->Finish(); }
 
   bool OnSteps(const StepReport& report) override {
     std::string event;
@@ -61,7 +62,10 @@ class Reader final : public StepSink {
     return exchange_->Write(event);
   }
   bool HasLeft() const override { return left_; }
-  void Leave() { left_ = true; }
+  void Leave() {
+    left_ = true;
+    exchange_->Finish();
+  }
 
  private:
   std::atomic<bool> left_ = false;
@@ -80,7 +84,6 @@ void Events(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange
   std::string event;
   sse::AppendEvent(event, "{\"error\":\"the live view has as many readers as it takes\"}");
   exchange->Write(event);
-  exchange->Finish();
 }
 
 }  // namespace penstock::router::console
