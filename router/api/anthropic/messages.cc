@@ -13,6 +13,7 @@
 #include "router/api/anthropic/translate.h"
 #include "router/api/body.h"
 #include "router/api/openai/chat_template_inputs.h"
+#include "router/api/openai/lower.h"
 #include "router/api/openai/prepare_chat.h"
 #include "router/api/openai/request.h"
 #include "router/api/run.h"
@@ -28,8 +29,10 @@ std::variant<PreparedChat, ApiError> Prepare(const ApiContext& context, const Re
   auto translated = Translate(request);
   if (auto* error = std::get_if<ApiError>(&translated)) return std::move(*error);
   const auto& [chat, kept_messages] = std::get<Translated>(translated);
-  const Parsed<openai::ChatRequest> parsed = openai::ParseChat(chat);
+  Parsed<openai::ChatRequest> parsed = openai::ParseChat(chat);
   if (parsed.error) return AsAsked(*parsed.error, request);
+  // Agents always send a budget, to models that do not reason as well.
+  if (!openai::BoundsReasoning(context)) parsed.request.thinking_budget.reset();
   auto prepared = openai::PrepareChat(context, parsed.request, client_id);
   if (auto* error = std::get_if<ApiError>(&prepared)) return AsAsked(std::move(*error), request);
   if (!kept_messages.empty()) {

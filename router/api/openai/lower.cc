@@ -417,6 +417,10 @@ std::uint32_t ChoicesOf(const Common& request) {
   return request.use_beam_search ? n : request.best_of.value_or(n);
 }
 
+bool BoundsReasoning(const ApiContext& context) {
+  return OffersGrammars(context) && !context.options.answer_format->reasoning.empty();
+}
+
 Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const ToolChoice& choice,
                   std::string messages, const std::string& client_id) {
   if (auto error = CheckCommon(context, request)) return *std::move(error);

@@ -33,6 +33,9 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const T
 Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& request,
                         const std::string& client_id);
 
+// Whether a `thinking_budget` has an effect: reasoning is known, and grammars are offered.
+bool BoundsReasoning(const ApiContext& context);
+
 // The grammar that the body asks for with one of its keys. No key: no grammar.
 std::variant<Grammar, ApiError> LowerGrammar(const GrammarKeys& keys);
 // Whether one of the keys gives a grammar.

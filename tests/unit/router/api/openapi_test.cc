@@ -28,6 +28,7 @@ TEST(OpenApiTest, TheDocumentHasExactlyTheRoutesOfEachProfile) {
     for (const auto& [route, dialect] : dialects.served()) {
       std::string path(route->pattern);
       if (path == "/models/{id}") path = "/models/{model}/invoke";
+      if (path == "/console/{id}") path = "/console/{file}";
       if (path == "/predictions/{id}") path = "/predictions/{model}";
       served.emplace(path, Lower(route->method));
     }
