@@ -87,7 +87,7 @@ class AttentionCase {
       segments_.push_back(segment);
       table_starts_.push_back(i * blocks_each);
     }
-    plan_.Build({c.kv_heads, c.group, 0, pool.threads(), buffers_.slots()}, segments_);
+    plan_.Build({c.kv_heads, c.group, 0, false, pool.threads(), buffers_.slots()}, segments_);
   }
 
   // Seconds of the fastest layer.
