@@ -104,7 +104,8 @@ class Browser:
         """Waits for a change of the page that makes the expression true, and returns it."""
         return self.run("""new Promise((done) => {
             const look = () => {
-                const value = %s;
+                let value;
+                try { value = %s; } catch { return; }  // not there yet
                 if (value) { observer.disconnect(); done(value); }
             };
             const observer = new MutationObserver(look);

@@ -86,7 +86,7 @@ def test_text_of_the_model_is_never_markup(page, serve):
 
 
 def test_stop_ends_the_request(page, serve):
-    server = serve("--tokens", "hash")
+    server = serve("--tokens", "hash", "--step-time", "20ms")
     open_page(page, server)
     say(page, "Tell a long story.")
     page.wait(f"({ANSWER}).length > 0")
