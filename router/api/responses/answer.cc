@@ -27,13 +27,6 @@ class Answer final : public AnswerWriter {
         reader_(*style_.output.format, style_.read),
         logprobs_(true, false) {}
 
-  // Its client has gone.
-  ~Answer() override {
-    if (begun_ && !over_) Keep({.status = "cancelled"});
-  }
-  Answer(const Answer&) = delete;
-  Answer& operator=(const Answer&) = delete;
-
   void OfferCancel(std::function<void()> cancel) override { cancel_ = std::move(cancel); }
 
   void Start(std::size_t, const GenerationStart& start) override {
@@ -86,6 +79,10 @@ class Answer final : public AnswerWriter {
     Finish("response.incomplete", std::move(state));
   }
 
+  void Abandoned() override {
+    if (begun_) Keep({.status = "cancelled"});
+  }
+
   void Failed(const ApiError& error) override {
     ResponseState state;
     state.status = "failed";
@@ -113,7 +110,6 @@ class Answer final : public AnswerWriter {
 
   // The response in its last state, also in the store.
   std::string Keep(ResponseState state) {
-    over_ = true;
     output_.Close(state.status == "completed" ? "completed" : "incomplete");
     state.output = ItemsText(output_.items());
     std::string object = ResponseText(style_.facts, state);
@@ -137,7 +133,6 @@ class Answer final : public AnswerWriter {
   GenerationEnd end_;
   std::function<void()> cancel_;
   bool begun_ = false;
-  bool over_ = false;
 };
 
 }  // namespace
