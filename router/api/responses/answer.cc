@@ -18,6 +18,10 @@ std::string_view ErrorCode(const ErrorFormat& errors, ApiErrorKind kind) {
   return errors.Status(kind) < 500 ? "invalid_prompt" : "server_error";
 }
 
+bool IsCut(const GenerationEnd& end) {
+  return end.reason == FinishReason::kLength || end.reason == FinishReason::kCancelled;
+}
+
 class Answer final : public AnswerWriter {
  public:
   Answer(std::shared_ptr<Exchange> exchange, AnswerStyle style)
@@ -56,15 +60,19 @@ class Answer final : public AnswerWriter {
     } else {
       logprobs_.Commit();
     }
-    AddEvents(reader_.End(end.tail));
+    std::vector<answer::Event> last = reader_.End(end.tail);
+    // The reader ends a call that was cut, too. It stays open here, so that it ends as incomplete.
+    if (IsCut(end) && !last.empty() && std::holds_alternative<answer::CallEnd>(last.back())) {
+      last.pop_back();
+    }
+    AddEvents(last);
     end_ = std::move(end);
   }
 
   bool Flush() override { return !style_.output.stream || exchange_->Write(output_.TakeEvents()); }
 
   void AllEnded(Time) override {
-    const bool cut =
-        end_.reason == FinishReason::kLength || end_.reason == FinishReason::kCancelled;
+    const bool cut = IsCut(end_);
     ResponseState state;
     state.status = cut ? "incomplete" : "completed";
     state.usage = Usage{end_.prompt_tokens, end_.cached_tokens, end_.generated_tokens,
