@@ -251,6 +251,7 @@ class Run final : public std::enable_shared_from_this<Run> {
       } else {
         context_.metrics.requests().Cancelled();
         TellEnd({.failure = RequestFailure{"cancelled", std::move(why)}});
+        writer_->Abandoned();
       }
     }
     for (const RequestId id : running) context_.engine.Cancel(id);

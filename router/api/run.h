@@ -20,7 +20,7 @@
 namespace penstock::router {
 
 // Turns the events of a request into one answer of a dialect. Never called by two threads at once.
-// The last call is AllEnded, Failed or Cancelled, which answer or end the exchange.
+// The last call is AllEnded, Failed or Cancelled, which answer or end the exchange, or Abandoned.
 class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
@@ -36,6 +36,8 @@ class AnswerWriter {
   virtual void Failed(const ApiError& error) = 0;
   // Ended by `cancel`. Only for writers that keep it.
   virtual void Cancelled() {}
+  // Its client has gone, and nothing can be answered. Only for writers that keep it.
+  virtual void Abandoned() {}
   // One of several candidates failed. True: the writer reported it and the others continue. False:
   // all end with Failed.
   virtual bool FailedAlone(std::size_t, const ApiError&) { return false; }

@@ -18,6 +18,10 @@ std::string_view ErrorCode(const ErrorFormat& errors, ApiErrorKind kind) {
   return errors.Status(kind) < 500 ? "invalid_prompt" : "server_error";
 }
 
+bool IsCut(const GenerationEnd& end) {
+  return end.reason == FinishReason::kLength || end.reason == FinishReason::kCancelled;
+}
+
 class Answer final : public AnswerWriter {
  public:
   Answer(std::shared_ptr<Exchange> exchange, AnswerStyle style)
@@ -26,13 +30,6 @@ class Answer final : public AnswerWriter {
         output_(style_.output),
         reader_(*style_.output.format, style_.read),
         logprobs_(true, false) {}
-
-  // Its client has gone.
-  ~Answer() override {
-    if (begun_ && !over_) Keep({.status = "cancelled"});
-  }
-  Answer(const Answer&) = delete;
-  Answer& operator=(const Answer&) = delete;
 
   void OfferCancel(std::function<void()> cancel) override { cancel_ = std::move(cancel); }
 
@@ -63,15 +60,19 @@ class Answer final : public AnswerWriter {
     } else {
       logprobs_.Commit();
     }
-    AddEvents(reader_.End(end.tail));
+    std::vector<answer::Event> last = reader_.End(end.tail);
+    // The reader ends a call that was cut, too. It stays open here, so that it ends as incomplete.
+    if (IsCut(end) && !last.empty() && std::holds_alternative<answer::CallEnd>(last.back())) {
+      last.pop_back();
+    }
+    AddEvents(last);
     end_ = std::move(end);
   }
 
   bool Flush() override { return !style_.output.stream || exchange_->Write(output_.TakeEvents()); }
 
   void AllEnded(Time) override {
-    const bool cut =
-        end_.reason == FinishReason::kLength || end_.reason == FinishReason::kCancelled;
+    const bool cut = IsCut(end_);
     ResponseState state;
     state.status = cut ? "incomplete" : "completed";
     state.usage = Usage{end_.prompt_tokens, end_.cached_tokens, end_.generated_tokens,
@@ -84,6 +85,10 @@ class Answer final : public AnswerWriter {
     ResponseState state;
     state.status = "cancelled";
     Finish("response.incomplete", std::move(state));
+  }
+
+  void Abandoned() override {
+    if (begun_) Keep({.status = "cancelled"});
   }
 
   void Failed(const ApiError& error) override {
@@ -113,7 +118,6 @@ class Answer final : public AnswerWriter {
 
   // The response in its last state, also in the store.
   std::string Keep(ResponseState state) {
-    over_ = true;
     output_.Close(state.status == "completed" ? "completed" : "incomplete");
     state.output = ItemsText(output_.items());
     std::string object = ResponseText(style_.facts, state);
@@ -137,7 +141,6 @@ class Answer final : public AnswerWriter {
   GenerationEnd end_;
   std::function<void()> cancel_;
   bool begun_ = false;
-  bool over_ = false;
 };
 
 }  // namespace
