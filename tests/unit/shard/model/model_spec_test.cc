@@ -184,7 +184,7 @@ TEST(ModelSpec, NamesAnUnsupportedKey) {
        "quantization_config: `weight_block_size` must be a list of numbers"},
       {R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [128]}})",
        "`weight_block_size` must be two numbers: rows and columns"},
-      {R"({"architectures": ["LlamaForSequenceClassification"]})", "`architectures` must be"},
+      {R"({"architectures": ["LlamaForTokenClassification"]})", "`architectures` must be"},
       {R"({"hidden_act": "gelu"})", "`hidden_act` must be silu. Given: \"gelu\""},
       {R"({"partial_rotary_factor": 0.5})", "`partial_rotary_factor` must be 1"},
       {R"({"rope_scaling": {"type": "longrope", "factor": 4}})",
