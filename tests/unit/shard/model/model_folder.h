@@ -21,8 +21,8 @@ struct WeightFile {
 };
 
 struct Refusal {
-  std::string error;  // empty: the folder was opened
-  double seconds = 0.0;
+  std::string error;           // empty: the folder was opened
+  double seconds = 0.0;        // of the processor
   std::size_t peak_bytes = 0;  // AllocationPeak
 };
 
