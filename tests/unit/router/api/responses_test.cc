@@ -150,7 +150,7 @@ TEST_F(ResponsesTest, AStreamGathersTheSameItems) {
 }
 
 TEST_F(ResponsesTest, AnAnswerThatWasCutIsIncomplete) {
-  AnswerWith({"<tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Pa"},
+  AnswerWith({" <tool_call>{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Pa"},
              FinishReason::kLength);
   const value response = Created("\"hi\"", kTools);
   EXPECT_EQ(response.at("status"), "incomplete");
