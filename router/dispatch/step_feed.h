@@ -1,4 +1,4 @@
-// What each step computed, for those who watch. While nobody does, a step costs one atomic load.
+// What each step computed, for its readers. While there is none, a step costs one atomic load.
 //
 // Steps are gathered for a tenth of a second and reported together. Readers, steps of a report and
 // parts of a step are bounded; what is left out is counted.

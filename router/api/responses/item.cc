@@ -11,7 +11,7 @@ namespace penstock::router::responses {
 namespace {
 
 // Reasoning in `encrypted_content`, for clients that send back nothing else. The mark tells it from
-// that of other servers, which nobody here can read.
+// that of other servers, which cannot be read here.
 constexpr std::string_view kOpaque = "penstock:";
 
 // The keys of an item that mean something here.

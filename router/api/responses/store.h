@@ -1,5 +1,5 @@
-// The responses that clients may ask for again, in memory. An entry belongs to its tenant: nobody
-// else finds it.
+// The responses that clients may ask for again, in memory. An entry belongs to its tenant: no other
+// tenant finds it.
 //
 // When an entry does not fit, others leave: the oldest of the tenant that holds the most bytes, so
 // that one tenant cannot drive out those of the others. Thread-safe.
