@@ -312,6 +312,7 @@ TEST_F(CudaBackendTest, CopiesBlocks) {
 
 TEST(CheckCudaBackendTest, NamesWhatItDoesNotSupport) {
   Program program;
+  program.head.push_back(LinearOp{});  // else it would give vectors
   program.body.push_back(AttentionOp{.heads = {32, 1, 64, 64}});
   shard::HeadShape& heads = std::get<AttentionOp>(program.body.front()).heads;
   EXPECT_THAT(std::string(CheckCudaBackend(program, DType::kBFloat16).message()),
