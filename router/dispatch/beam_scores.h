@@ -5,9 +5,8 @@
 // * Of the (1 + E) * width best continuations, where E is the number of tokens that end a text and
 //   at least 1, the best `width` that do not end live on. One that ends counts only among the first
 //   `width`. Its final score is its score / tokens ^ length_penalty.
-// * The search ends when no text may become better than the worst of `width` finished ones, or,
-// with
-//   EarlyStopping::kFull, as soon as there are so many, or at the greatest length.
+// * The search ends at the greatest length, or when no text may become better than the worst of
+//   `width` finished ones. With EarlyStopping::kFull it ends once `width` texts are finished.
 //
 // Not thread-safe.
 #pragma once

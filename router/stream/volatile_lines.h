@@ -1,5 +1,5 @@
-// Lines that clients write anew into each system message: they change the beginning of every
-// prompt, so that no earlier prompt's blocks fit (--drop-volatile-lines).
+// Lines of system messages that differ in each request, such as the date. They change the beginning
+// of the prompt, so it finds no blocks of earlier ones (--drop-volatile-lines).
 #pragma once
 
 #include <string>

@@ -96,7 +96,7 @@ class BlockCache {
   // Keeps the tail of a match until FinishTail, so that the next plan can copy it. Returns false if
   // a reservation may need its block: then it must not be copied.
   bool BeginTail(const PrefixMatch& match);
-  // Whether a tail can be copied when so many blocks of KV group 0 and of group 1 are available.
+  // Whether a tail can be copied with `blocks` of KV group 0 and `in_window` of group 1 available.
   // The sequence may release a block of its window before it copies the tail.
   bool HasRoomForTail(std::uint32_t blocks, std::uint32_t in_window) const {
     return blocks > 0 && (window_tokens_ == 0 || in_window >= 2);

@@ -45,7 +45,7 @@ class GroupMemory : protected GroupNeeds {
  protected:
   std::uint32_t AvailableBlocks() const;
   std::uint32_t AvailableInWindow() const;
-  // Whether the tail of a match can be copied when so many blocks are left.
+  // Whether the tail of a match can be copied with these numbers of blocks left.
   bool TailFits(std::uint32_t blocks, std::uint32_t in_window) const;
   // What the request finds if step `reader` starts it.
   StoreMatch Match(const ModelRequest& request, StepId reader) const;

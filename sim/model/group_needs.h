@@ -29,7 +29,7 @@ class GroupNeeds {
   std::uint32_t StepTokens() const;
   std::uint32_t PrefillTokens() const;
   std::uint32_t Blocks(std::uint64_t positions) const;
-  // The most blocks of the window group that a sequence of so many tokens holds at any time.
+  // The most blocks of the window group that a sequence of `tokens` holds at any time.
   std::uint32_t WindowBlocksFor(std::uint64_t tokens) const;
 
   static bool NeedsEveryRow(const ModelRequest& request);

@@ -22,7 +22,7 @@ struct Parameter {
   std::vector<std::string> texts;  // of an enum of strings
 };
 
-// A schema of a part of `root`, in which references to definitions lead to the same as there.
+// `part` of the schema `root` as a schema of its own, with the definitions of `root`.
 std::string PartSchema(const Value& root, const Value& part) {
   Value schema = part.is(Value::Kind::kObject) ? part : Value::Object({});
   for (const std::string_view key : {"$defs", "definitions"}) {

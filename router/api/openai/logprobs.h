@@ -24,8 +24,8 @@ class Logprobs {
   void Drop() { entries_.resize(committed_), held_ = committed_; }
   // The committed entries as OpenAI's object. They are removed.
   std::string Take();
-  // Those of the tokens that a text of so many bytes ends with, as a list in a chat's shape. All
-  // committed entries are removed.
+  // The committed entries as a list in a chat's form. They are removed. `bytes`: the length of the
+  // text; only the tokens at its end that make it up are in the list.
   std::string TakeList(std::size_t bytes);
 
  private:
