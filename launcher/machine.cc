@@ -33,7 +33,7 @@ int UsableCores() {
   cpu_set_t set;
   int cores = 1;
   if (::sched_getaffinity(0, sizeof set, &set) == 0) cores = std::max(1, CPU_COUNT(&set));
-  // In a container the group's own limit is at the root of its view.
+  // In a container, its own cgroup is the root of the mounted tree. So its limit is there.
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   std::string line;
   std::getline(file, line);

@@ -14,8 +14,8 @@ bool SaysNoMemory(std::string_view line);
 // the limits of this process.
 std::string AddressLimitRemedy();
 
-// The last of the lines that says so, with the limit that is the cause. Empty if none does or there
-// is no limit.
+// Returns the last line that reports a lack of memory, and names the limit that caused it. Empty
+// if no line does or there is no limit.
 std::string MemoryLimitError(const std::deque<std::string>& lines);
 
 }  // namespace penstock::launcher

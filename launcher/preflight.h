@@ -35,8 +35,8 @@ absl::Status CheckModelFolder(const std::string& folder, ModelUse use);
 // The folder of a given --shard-uds-path is private, missing, or the option is empty.
 absl::Status CheckSocketPrefix(const std::string& prefix);
 
-// PENSTOCK_TORCH_DIR holds the library of torch that a shard loads. `folder`: its value; null or
-// empty: it is not set.
+// PENSTOCK_TORCH_DIR holds the library of torch that a shard loads. `folder` is its value; null or
+// empty means unset.
 absl::Status CheckTorchFolder(const char* folder);
 
 // Binds host and port for a moment; port 0 is any free port. Another process may still take the

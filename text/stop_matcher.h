@@ -32,7 +32,7 @@ class StopMatcher {
   // An empty stop string matches at the end of the first piece.
   StopMatcher(std::vector<std::string> stops, Where where);
 
-  // Takes the text of the next token, possibly empty. No piece may follow a match.
+  // Takes the text of the next token, possibly empty. Do not call it again after a match.
   std::optional<StopMatch> Push(std::string_view piece);
 
   // Bytes at the end of the text that could be the beginning of a stop string. Cutting them off

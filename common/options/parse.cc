@@ -63,8 +63,8 @@ bool IsKubernetesServiceLink(std::string_view text) {
   return text.starts_with("tcp://") || text.starts_with("udp://");
 }
 
-// PENSTOCK_SERVICE_HOST, PENSTOCK_PORT_3000_TCP_ADDR and the like, also of a service whose name
-// only begins with "penstock".
+// Variables that Kubernetes sets for a service, such as PENSTOCK_SERVICE_HOST. Services whose names
+// only begin with "penstock" count too.
 bool IsKubernetesServiceName(std::string_view name) {
   if (name.ends_with("_SERVICE_HOST") || name.find("_SERVICE_PORT") != name.npos) return true;
   const std::size_t port = name.find("_PORT_");

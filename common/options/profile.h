@@ -17,7 +17,7 @@ struct Preset {
   std::string_view text;
 };
 
-// A variable that sets an option unless its PENSTOCK_* variable does.
+// An environment variable that sets an option. The option's PENSTOCK_* variable wins.
 struct EnvironmentRow {
   std::string_view name;    // "MAX_BEST_OF"
   std::string_view option;  // "max-best-of"; empty: no option, and `note` says why

@@ -28,7 +28,7 @@ const std::vector<OptionSpec>& Table();
 // penstock-launcher, -router, -shard or -simshard; `component` is exactly one of their bits.
 ProgramOptions ProgramFor(Components component);
 
-// The same with the profile of the name that started it (argv[0], with or without a folder).
+// Like ProgramFor, with the profile that argv[0] selects. Its folder is ignored.
 ProgramOptions ProgramAs(Components component, std::string_view started_as);
 
 // A tool. Its options are `rows`, --help, --version and --print-config.

@@ -55,7 +55,7 @@ class Dialect {
 
   virtual const ErrorFormat& Errors() const = 0;
 
-  // The API key that a request carries. nullopt: the head has none in this dialect's form.
+  // The API key that a request carries. nullopt if no header holds a key in this dialect's form.
   virtual std::optional<std::string_view> KeyIn(const RequestHead& head) const;
   // The message for a request without a valid key.
   virtual std::string_view KeyAdvice() const;

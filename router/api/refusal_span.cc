@@ -67,17 +67,17 @@ class SpannedExchange final : public Exchange {
   }
   void Ended(RequestEnd end) override { exchange_->Ended(std::move(end)); }
 
-  void Leave() { told_ = true; }
+  void Leave() { ended_ = true; }
 
  private:
   void Refused(int status, std::string_view error) {
-    if (!told_.exchange(true)) Give(*sink_, std::move(span_), status, error);
+    if (!ended_.exchange(true)) Give(*sink_, std::move(span_), status, error);
   }
 
   std::shared_ptr<Exchange> exchange_;
   std::shared_ptr<SpanSink> sink_;
   Span span_;
-  std::atomic<bool> told_{false};
+  std::atomic<bool> ended_{false};
 };
 
 }  // namespace

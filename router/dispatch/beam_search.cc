@@ -188,10 +188,10 @@ void BeamSearch::EndWithTexts() {
   }
   over_ = true;
   outbox_ = std::move(outbox);
-  const scheduler::Event told[] = {
+  const scheduler::Event events[] = {
       {id_, scheduler::Started{start_->prompt_tokens, first_end_->cached_tokens}},
       {id_, scheduler::Finished{FinishReason::kLength, generated}}};
-  services_.records.Take(told, {});
+  services_.records.Take(events, {});
 }
 
 absl::StatusOr<BeamSearch::Events> BeamSearch::EventsOf(const BeamScores::Finished& text) const {

@@ -67,10 +67,10 @@ bool RequestTask::Deliver(std::span<scheduler::Event> events, Time at) {
 }
 
 void RequestTask::Keep(scheduler::Event& event, Time at) {
-  if (const auto* told = std::get_if<scheduler::Tokens>(&event.what);
-      mailbox_.empty() && told != nullptr && told->tokens.size() == 1 &&
-      told->tokens[0].alternatives.empty()) {
-    tokens_.push_back({told->tokens[0].token, told->tokens[0].logprob, at});
+  if (const auto* event_tokens = std::get_if<scheduler::Tokens>(&event.what);
+      mailbox_.empty() && event_tokens != nullptr && event_tokens->tokens.size() == 1 &&
+      event_tokens->tokens[0].alternatives.empty()) {
+    tokens_.push_back({event_tokens->tokens[0].token, event_tokens->tokens[0].logprob, at});
   } else {
     mailbox_.emplace_back(std::in_place_type<CoreEvent>, std::move(event), at);
   }
@@ -112,9 +112,9 @@ void RequestTask::Handle(const PlainToken& plain) {
 }
 
 void RequestTask::Handle(Item&& item) {
-  if (const auto* told = std::get_if<CoreEvent>(&item)) {
-    now_ = told->at;
-    Take(told->event);
+  if (const auto* core_event = std::get_if<CoreEvent>(&item)) {
+    now_ = core_event->at;
+    Take(core_event->event);
   } else if (auto* error = std::get_if<GenerationError>(&item)) {
     services_.post(scheduler::Cancel{id_});  // it may be in the core's queue
     EndWith(std::move(*error));

@@ -16,7 +16,7 @@
 
 namespace penstock::router {
 
-// Load and ReadAgain on one thread at a time. What it gives is thread-safe.
+// Call Load and ReadAgain from one thread at a time. The objects that it returns are thread-safe.
 class AccessFiles {
  public:
   AccessFiles(const options::Values& values, Metrics& metrics)

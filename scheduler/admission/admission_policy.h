@@ -39,7 +39,7 @@ struct GroupState {
   std::uint32_t window_headroom = 0;
   // Blocks of the request that running sequences hold already, so that they cost nothing.
   std::uint32_t blocks_shared = 0;
-  // Padded KV layout: cells that suffice for the running rows and the request's (PaddedLayout).
+  // Padded KV layout: cells that the running rows and this request's rows need (PaddedLayout).
   std::uint64_t cells_needed = 0;
 };
 

@@ -35,7 +35,7 @@ class OutputLengths {
   // max_new_tokens.
   std::uint32_t Expect(const Arrival& request, std::uint32_t generated) const;
 
-  // A request ended with `generated` tokens, neither cancelled nor failed.
+  // Records a request that ended normally after `generated` tokens.
   void Learn(const Arrival& request, std::uint32_t generated);
 
   static std::uint32_t TableValue(const Arrival& request);

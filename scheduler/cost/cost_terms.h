@@ -6,8 +6,8 @@
 //   prompts  one launch + query-key pairs
 //   decodes  one launch + rows + positions read
 //
-// For each (knee, p) of a grid the other coefficients are linear: weighted least squares of the
-// relative error. Negative coefficients are dropped one by one, so that more work never makes a
+// Each (knee, p) of a grid is tried. The other coefficients are then linear, and weighted least
+// squares of the relative error finds them. Negative coefficients are dropped one by one, so that more work never makes a
 // step cheaper and a prediction can be inverted by bisection. The best fit of the grid is rounded
 // to integers.
 //

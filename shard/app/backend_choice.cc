@@ -40,7 +40,7 @@ std::uint32_t Threads(const BackendChoiceOptions& options, const Model& model) {
       std::min<std::uint64_t>({useful, options.cpu_threads, cpu::kMostThreads}));
 }
 
-cpu::Placement PlacementFor(const BackendChoiceOptions& options, std::uint32_t threads) {
+cpu::ThreadPlacement PlacementFor(const BackendChoiceOptions& options, std::uint32_t threads) {
   const auto nodes = cpu::ReadNodes("/sys", cpu::CpusOfThisThread());
   return cpu::PlaceThreads(nodes, threads, {options.local_rank, options.local_ranks});
 }

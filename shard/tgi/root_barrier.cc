@@ -36,7 +36,7 @@ void RootBarrier::Arrive(RankArrival arrival, VerdictCallback done) {
   changed_.notify_one();
 }
 
-// The first arrival of each rank at `call`.
+// Returns for each rank its earliest entry that waits at `call`.
 std::vector<RootBarrier::Entry> RootBarrier::FindAll(const std::string& call) {
   std::vector<bool> seen(world_, false);
   std::vector<Entry> found;

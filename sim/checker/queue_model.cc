@@ -15,8 +15,8 @@ std::uint32_t QueueModel::MaxOvertakes() const {
   return config_.max_overtakes > 0 ? config_.max_overtakes : config_.max_waiting_requests;
 }
 
-// Of the sequences of the group that may be preempted: the lowest priority, then the latest
-// arrival.
+// Checks that the victim has the lowest priority of the sequences that may be preempted, and among
+// those the latest arrival.
 void QueueModel::CheckVictim(const RequestModel& victim) const {
   const auto rank = [this](const RequestModel& request) {
     const bool ranked = config_.order == Order::kPriority;

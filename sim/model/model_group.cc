@@ -73,8 +73,8 @@ std::optional<ModelGroup::Awaited> ModelGroup::AwaitedPrefix(const ModelRequest&
   return best;
 }
 
-// Blocks that the sequence has or will compute: those found, or more. A recurrent model begins only
-// where the sequence will save a snapshot.
+// Blocks that the sequence has or will compute, at least the `found` ones. With recurrent layers
+// they end where the sequence will save a snapshot.
 std::uint32_t ModelGroup::SharedBlocks(const ModelSequence& sequence,
                                        const std::vector<TokenId>& tokens,
                                        std::size_t found) const {

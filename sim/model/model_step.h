@@ -14,7 +14,7 @@
 
 namespace penstock::sim {
 
-// What the model calls a block, by the core's number.
+// Maps the core's number of a block to the model's.
 using BlockNames = std::map<StoreBlock, BlockId>;
 
 struct ModelStep {

@@ -74,7 +74,7 @@ def changelog_problems(path, text):
             )
     start = 0
     for number, line in enumerate([*lines, ""], 1):
-        if not line.startswith("  "):
+        if not line.startswith(" "):
             if start and number - start > ENTRY_LINES_MAX:
                 yield (
                     f"{path}:{start}: an entry of {number - start} lines, "

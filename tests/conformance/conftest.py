@@ -7,7 +7,7 @@ import sys
 import pytest
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
-# Test modules are imported by path: their helpers here and there are found through these.
+# Test modules are imported by path: their helpers are in these two folders.
 sys.path[:0] = [str(REPOSITORY / "tests" / "conformance"), str(REPOSITORY / "tests" / "integration")]
 
 from penstock_testing import BIN, Server  # noqa: E402

@@ -63,7 +63,7 @@ def test_records_belong_to_their_tenant(simulated, keys):
 
 
 def wait_key(server, key, status, seconds=10):
-    """Asks until the key has this answer: each request is an event of its own."""
+    """Repeats the request until the key gets this answer."""
     deadline = time.monotonic() + seconds
     while (got := server.request("GET", "/requests/none", headers=bearer(key))[0]) != status:
         assert time.monotonic() < deadline, (key, got)

@@ -40,7 +40,7 @@ constexpr OptionSpec kRows[] = {
     OptionSpec("task", OneOf("auto|generate|embed|classify"), "auto",
                "What the model gives: text, vectors of texts, or classes. auto: by the class in "
                "config.json, and embed for a folder of sentence-transformers.",
-               {.components = kLauncher | kShard}),
+               {.advanced = true, .components = kLauncher | kShard}),
     OptionSpec("pooling", OneOf("auto|cls|mean|last|max"), "auto",
                "How the rows of a text become its vector. auto: what the model's folder says, or "
                "else mean for encoders and last for decoders.",
@@ -58,7 +58,8 @@ constexpr OptionSpec kRows[] = {
                {.advanced = true}),
     OptionSpec("tool-format", OneOf(kToolFormats), "auto",
                "How the model writes tool calls and reasoning; auto reads it from the chat "
-               "template, none leaves all as text."),
+               "template, none leaves all as text.",
+               {.advanced = true}),
     OptionSpec(
         "hub-model-id", Type::kString, "",
         "Model id to show when --model-id is a folder of the hub cache; the launcher sets it.",

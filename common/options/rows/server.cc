@@ -40,7 +40,8 @@ constexpr OptionSpec kRows[] = {
         "names them."),
     OptionSpec(
         "trust-request-chat-template", Type::kBool, "false",
-        "Let chats bring a template of their own in `chat_template`; if off, it is refused."),
+        "Let chats bring a template of their own in `chat_template`; if off, it is refused.",
+        {.advanced = true}),
     OptionSpec(
         "response-store-entries", Int(0, 1000000), "1024",
         "Maximum number of responses kept for GET /v1/responses/{id} and previous_response_id; "
@@ -51,7 +52,8 @@ constexpr OptionSpec kRows[] = {
     OptionSpec(
         "drop-volatile-lines", Type::kBool, "false",
         "Drop lines of system messages that change with each request or day, so that prompts find "
-        "the blocks of earlier ones: a billing header, today's date."),
+        "the blocks of earlier ones: a billing header, today's date.",
+        {.advanced = true}),
     OptionSpec(
         "prompt-history", Int(0, 65536), "256",
         "Newest prompts that the router keeps to say why one missed the prefix cache; 0: none.",

@@ -68,7 +68,7 @@ struct CpuOptions {
   // Free memory for this rank, in bytes. Of a serving cache that takes less than three quarters of
   // it, only the first blocks are pre-faulted. Null: every cache is pre-faulted as a whole.
   std::function<std::uint64_t()> free_memory = nullptr;
-  cpu::Placement placement = {};  // of the threads
+  cpu::ThreadPlacement placement = {};  // of the threads
 };
 
 // Unimplemented or FailedPrecondition, one line, for what this backend or this processor cannot

@@ -44,7 +44,7 @@ struct StepBuffers::Sizes {
   const Kernels& kernels;
   const FormatKernels& format;
   const BackendLimits& limits;
-  const Placement& placement;
+  const ThreadPlacement& placement;
   std::uint32_t threads;
 
   // The most query heads of a K/V head, and the widest value, of all layers.

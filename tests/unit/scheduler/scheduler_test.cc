@@ -131,7 +131,7 @@ TEST(Scheduler, TheQueueIsBounded) {
 
 TEST(Scheduler, ARequestThatCanNeverFitDoesNotBlockTheQueue) {
   Harness harness;
-  // Without a group it is not known. The first group decides.
+  // Only a group knows whether a request fits. So the first group decides.
   EXPECT_THAT(All<Failed>(harness.Arrive(1, 250, 100)), IsEmpty());
   harness.Arrive(2, 4, 1);
   const Outputs out = harness.Up();

@@ -83,7 +83,7 @@ bool BindThisThreadTo(const std::vector<std::uint32_t>& cpus) {
   return ::sched_setaffinity(0, set.bytes(), set.data()) == 0;
 }
 
-std::string Placement::Describe() const {
+std::string ThreadPlacement::Describe() const {
   std::string text;
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
     text += text.empty() ? "threads on NUMA nodes: " : ", ";
@@ -93,8 +93,8 @@ std::string Placement::Describe() const {
   return text;
 }
 
-Placement PlaceThreads(const std::vector<NumaNode>& nodes, std::uint32_t threads, PoolPart part) {
-  Placement placement;
+ThreadPlacement PlaceThreads(const std::vector<NumaNode>& nodes, std::uint32_t threads, PoolPart part) {
+  ThreadPlacement placement;
   if (nodes.size() < 2) return placement;
   std::size_t cpus = 0;
   for (const NumaNode& node : nodes) cpus += node.cpus.size();

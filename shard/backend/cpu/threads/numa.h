@@ -35,7 +35,7 @@ struct PoolPart {
   std::uint32_t count = 1;
 };
 
-struct Placement {
+struct ThreadPlacement {
   std::vector<NumaNode> nodes;           // the nodes with threads
   std::vector<std::uint32_t> of_thread;  // index in `nodes`, ascending; empty: not bound
 
@@ -48,6 +48,6 @@ struct Placement {
 };
 
 // Empty with fewer than two nodes.
-Placement PlaceThreads(const std::vector<NumaNode>& nodes, std::uint32_t threads, PoolPart part);
+ThreadPlacement PlaceThreads(const std::vector<NumaNode>& nodes, std::uint32_t threads, PoolPart part);
 
 }  // namespace penstock::shard::cpu

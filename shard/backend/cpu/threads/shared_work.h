@@ -19,7 +19,7 @@ namespace penstock::shard::cpu {
 class SharedWork {
  public:
   // For a pool with this placement.
-  explicit SharedWork(std::size_t threads, Placement placement = {})
+  explicit SharedWork(std::size_t threads, ThreadPlacement placement = {})
       : ranges_(threads), placement_(std::move(placement)) {}
 
   // Sets the thread's share, below 2^32. Its share before must be used up.
@@ -38,7 +38,7 @@ class SharedWork {
   Share TakeFromPeers(std::size_t thread, const Share& peers, std::size_t grain, bool near);
 
   std::vector<Range> ranges_;
-  const Placement placement_;
+  const ThreadPlacement placement_;
 };
 
 }  // namespace penstock::shard::cpu

@@ -43,7 +43,7 @@ void WaitCounter::AwaitChangeFrom(std::uint32_t seen) {
   sleepers_.fetch_sub(1);
 }
 
-WorkerPool::WorkerPool(std::uint32_t threads, Placement placement)
+WorkerPool::WorkerPool(std::uint32_t threads, ThreadPlacement placement)
     : threads_(std::clamp(threads, 1u, kMostThreads)), placement_(std::move(placement)) {
   for (std::uint32_t thread = 1; thread < threads_; ++thread) {
     workers_.emplace_back([this, thread] { Work(thread); });

@@ -39,13 +39,13 @@ class WorkerPool {
 
   // 1 to kMostThreads threads; the caller of Run is thread 0. The placement is for as many threads,
   // or empty. The caller is bound to its node from its first Run to the end of the pool.
-  explicit WorkerPool(std::uint32_t threads, Placement placement = {});
+  explicit WorkerPool(std::uint32_t threads, ThreadPlacement placement = {});
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
   std::uint32_t threads() const { return threads_; }
-  const Placement& placement() const { return placement_; }
+  const ThreadPlacement& placement() const { return placement_; }
 
   // Calls body(thread) on every thread and returns when all are done.
   template <class Body>
@@ -64,7 +64,7 @@ class WorkerPool {
   void BindCaller();
 
   const std::uint32_t threads_;
-  const Placement placement_;
+  const ThreadPlacement placement_;
   std::thread::id caller_;                   // the bound caller
   std::vector<std::uint32_t> callers_cpus_;  // its CPUs before that
   Function function_ = nullptr;

@@ -74,9 +74,9 @@ TEST(Nodes, AreUnknownIfTheKernelDoesNotListThem) {
   EXPECT_THAT(ReadNodes(folder.path(), UpTo(4)), IsEmpty());
 }
 
-TEST(Placement, BindsNoThreadOnOneNode) {
+TEST(ThreadPlacement, BindsNoThreadOnOneNode) {
   for (const Machine& machine : {Machine("0", {"0-15"}), Machine("0-1", {"0-15", ""})}) {
-    const Placement placement = PlaceThreads(machine.Nodes(UpTo(16)), 16, {});
+    const ThreadPlacement placement = PlaceThreads(machine.Nodes(UpTo(16)), 16, {});
     EXPECT_THAT(placement.of_thread, IsEmpty());
     EXPECT_EQ(placement.NodeCount(), 1u);
     EXPECT_EQ(placement.NodeOf(7), 0u);
@@ -84,7 +84,7 @@ TEST(Placement, BindsNoThreadOnOneNode) {
   }
 }
 
-TEST(Placement, SpreadsThreadsOverNodesByTheirCpus) {
+TEST(ThreadPlacement, SpreadsThreadsOverNodesByTheirCpus) {
   const auto two = Machine("0-1", {"0-3", "4-7"}).Nodes(UpTo(8));
   EXPECT_THAT(PlaceThreads(two, 8, {}).of_thread, ElementsAre(0, 0, 0, 0, 1, 1, 1, 1));
   EXPECT_THAT(PlaceThreads(two, 2, {}).of_thread, ElementsAre(0, 1));
@@ -96,7 +96,7 @@ TEST(Placement, SpreadsThreadsOverNodesByTheirCpus) {
 }
 
 // Ranks of tensor parallelism: each on a node of its own where there are as many.
-TEST(Placement, PoolsOfOneMachineDivideItsNodes) {
+TEST(ThreadPlacement, PoolsOfOneMachineDivideItsNodes) {
   const auto nodes = Machine("0-1", {"0-3", "4-7"}).Nodes(UpTo(8));
   EXPECT_EQ(PlaceThreads(nodes, 4, {0, 2}).Describe(), "threads on NUMA nodes: 4 on 0");
   EXPECT_EQ(PlaceThreads(nodes, 4, {1, 2}).Describe(), "threads on NUMA nodes: 4 on 1");
