@@ -45,13 +45,15 @@ std::uint64_t ReplicaGroups::CachedTokens(GroupId group, const Work& work) const
   return found == nullptr ? 0 : found->admission().CachedTokens(work);
 }
 
+bool ReplicaGroups::Fit(const Arrival& arrival) const {
+  return groups_.empty() || std::ranges::any_of(groups_, [&arrival](const auto& entry) {
+           return entry.second.admission().Fits(arrival);
+         });
+}
+
 std::optional<Refusal> ReplicaGroups::WhyNeverFits(const Arrival& arrival) const {
-  std::optional<Refusal> why;
-  for (const auto& [id, group] : groups_) {
-    why = group.admission().WhyNeverFits(arrival);
-    if (!why) return std::nullopt;
-  }
-  return why;
+  if (Fit(arrival)) return std::nullopt;
+  return groups_.rbegin()->second.admission().WhyNeverFits(arrival);
 }
 
 const GroupOffer& ReplicaGroups::BestFor(const WaitingRequest& request,
@@ -76,7 +78,7 @@ const std::vector<GroupOffer>& ReplicaGroups::OffersFor(const Work& work,
 
 void ReplicaGroups::AddOffer(const GroupScheduler& group, const Work& work) {
   const GroupAdmission& admission = group.admission();
-  if (admission.WhyNeverFits(work.request)) return;
+  if (!admission.Fits(work.request)) return;
   const std::uint64_t tokens = work.request.prompt.size() + work.generated.size();
   offers_.push_back({group.id(), group.running(), admission.Check(work), group.plans_in_flight(),
                      tokens - admission.CachedTokens(work)});

@@ -54,7 +54,9 @@ class ReplicaGroups {
 
   // Leading tokens of the request that the group's prefix cache has; 0 when it is not up.
   std::uint64_t CachedTokens(GroupId group, const Work& work) const;
-  // Why no group that is up can ever run the request. nullopt if one can, or if none is up.
+  // Whether a group that is up can ever run the request, or none is up.
+  bool Fit(const Arrival& arrival) const;
+  // Why no group that is up can ever run it. nullopt if one can, or if none is up.
   std::optional<Refusal> WhyNeverFits(const Arrival& arrival) const;
 
   // The group that should run the request, asked for a step of group `asking`.

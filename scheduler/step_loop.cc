@@ -91,8 +91,7 @@ bool StepLoop::AdmitNext(GroupScheduler& group, Outputs& out) {
 // A request that fits another group only does not stop this group. One that fits none is refused.
 WaitingRequest* StepLoop::Front(const GroupScheduler& group) {
   return queue_.Front(group.id(), [this, &group](const WaitingRequest& waiting) {
-    return !group.admission().WhyNeverFits(waiting.request) ||
-           groups_.WhyNeverFits(waiting.request).has_value();
+    return group.admission().Fits(waiting.request) || !groups_.Fit(waiting.request);
   });
 }
 

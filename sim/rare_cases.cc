@@ -98,6 +98,40 @@ void DrawSampling(Random& random, Scenario& scenario) {
   });
 }
 
+// Many preemptions: outputs exceed their forecasts in small pools. Prompts take several steps, and
+// in static batches some restarts wait for the steps that compute others. So clients end requests
+// with output that no plan in flight names. Some texts pass the original length after preemptions.
+void DrawRestarts(Random& random, Scenario& scenario) {
+  if (!random.OneIn(8)) return;
+  scheduler::Config config = scenario.config;
+  config.admission = scheduler::AdmissionMode::kOptimistic;
+  config.prefill = scheduler::Prefill::kChunked;
+  config.batching = random.OneIn(2) ? scheduler::Batching::kStatic
+                                    : scheduler::Batching::kContinuous;
+  config.static_grouping = scheduler::StaticGrouping::kWindow;
+  config.max_batch_size = config.max_batch_total_tokens = 0;
+  config.max_batch_prefill_tokens = random.Between(2, 8);
+  if (WhyInvalid(config)) return;
+  scenario.config = config;
+  scenario.ends_unnamed = true;
+  const bool recomputes = random.OneIn(2);
+  const std::uint32_t original = random.Between(12, 30);
+  for (GroupCapacity& group : scenario.groups) {
+    const std::uint32_t longest = group.max_sequence_length / group.block_size + 1;
+    group.blocks = random.Between(longest, longest + longest / 4);
+    group.slots = random.Between(4, 10);
+    if (!recomputes) continue;
+    group.length_rule = LengthRule::kRecompute;
+    group.original_length = original;
+  }
+  ForEachClient(scenario, [&random](ClientArrives& client) {
+    auto& arrival = client.arrival;
+    arrival.prompt.resize(std::min<std::size_t>(arrival.prompt.size(), 12));
+    arrival.predicted_tokens = 1;
+    arrival.max_new_tokens = std::max(arrival.max_new_tokens, random.Between(8, 30));
+  });
+}
+
 }  // namespace
 
 void DrawRareCases(Random& random, Scenario& scenario) {
@@ -107,6 +141,7 @@ void DrawRareCases(Random& random, Scenario& scenario) {
   DrawDeepPipeline(random, scenario);
   DrawSampling(random, scenario);
   scenario.ends_unnamed = random.OneIn(2);
+  DrawRestarts(random, scenario);
 }
 
 }  // namespace penstock::sim

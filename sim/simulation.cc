@@ -1,6 +1,7 @@
 #include "sim/simulation.h"
 
 #include <algorithm>
+#include <set>
 
 #include "sim/random.h"
 
@@ -74,7 +75,11 @@ void Simulation::DisturbAfter(const Decision& decision) {
   const auto it = clients_.find(decision.request);
   if (!decision.group || it == clients_.end()) return;
   if (decision.kind == DecisionKind::kPreempted) it->second.preempted = true;
-  if (decision.kind == DecisionKind::kAdmitted) it->second.preempted = false;
+  if (decision.kind == DecisionKind::kAdmitted) {
+    it->second.preempted = false;
+    for (auto& [id, group] : groups_) group.admitted.erase(decision.request);
+    groups_[*decision.group].admitted.insert(decision.request);
+  }
   const auto now = static_cast<std::uint64_t>(timeline_.now().time_since_epoch().count());
   const std::uint64_t dice = Mix(Mix(scenario_.seed, 6), now);
   if (decision.kind == DecisionKind::kPreempted && dice % 12 == 0) {
@@ -82,6 +87,13 @@ void Simulation::DisturbAfter(const Decision& decision) {
   }
   if (decision.kind == DecisionKind::kPreempted && dice / 12 % 2 == 0) Continue(it->second);
   const auto heard = static_cast<std::uint32_t>(it->second.heard.size());
+  if (decision.kind == DecisionKind::kPreempted && dice / 24 % 4 == 0 && heard > 0) {
+    // Two stop strings in text to come. The first one ends the output.
+    for (const std::uint32_t more : {3, 4}) {
+      timeline_.After(scenario_.step_base / 2, What(scheduler::FinishAt{decision.request,
+                                                                        heard + more}));
+    }
+  }
   const bool waits = decision.kind == DecisionKind::kDeferred && heard > 0;
   if (!waits || dice % 4 == 0) return;
   const Duration soon = (scenario_.step_base + scenario_.network) * (dice / 4 % 8) / 4;
@@ -104,19 +116,23 @@ void Simulation::Continue(const Client& client) {
 }
 
 // Ends requests whose sequence no plan in flight names: they wait for memory or for a place in a
-// step.
+// step, also before they start.
 void Simulation::EndUnnamed(const Group& group) {
   const auto now = static_cast<std::uint64_t>(timeline_.now().time_since_epoch().count());
-  for (const auto& [sequence, request] : group.started) {
-    const auto names = [id = sequence](const SequenceResult& part) { return part.sequence == id; };
-    const bool named = std::ranges::any_of(group.pending, [&](const StepResult& result) {
-      return std::ranges::any_of(result.sequences, names);
-    });
+  std::set<RequestId> named;
+  for (const StepResult& result : group.pending) {
+    for (const SequenceResult& part : result.sequences) {
+      const auto started = group.started.find(part.sequence);
+      if (started != group.started.end()) named.insert(started->second);
+    }
+  }
+  for (const RequestId request : group.admitted) {
     const auto client = clients_.find(request);
-    if (named || client == clients_.end() || client->second.ended) continue;
-    const std::uint64_t dice = Mix(Mix(scenario_.seed, now), sequence.value());
-    if (dice % (client->second.preempted ? 32 : 2) != 0) continue;
+    if (named.contains(request) || client == clients_.end() || client->second.ended) continue;
+    const std::uint64_t dice = Mix(Mix(scenario_.seed, now), request.value());
     const auto heard = static_cast<std::uint32_t>(client->second.heard.size());
+    const std::uint64_t one_in = client->second.preempted ? 32 : heard == 0 ? 8 : 2;
+    if (dice % one_in != 0) continue;
     const bool stops = heard > 0 && dice / 4 % 4 > 0;
     timeline_.After(Duration(0), stops ? What(scheduler::FinishAt{request, heard})
                                        : What(scheduler::Cancel{request}));
@@ -164,6 +180,8 @@ void Simulation::Listen(const Event& event) {
   if (reached(known > 0 ? known : client.script.stop_string_at)) {
     const scheduler::FinishAt finish{event.request, client.script.stop_string_at};
     timeline_.After(client.script.reaction, What(finish));
+    const scheduler::FinishAt later{event.request, client.script.stop_string_at + 1};
+    if (known > 0) timeline_.After(client.script.reaction, What(later));  // changes nothing
   }
   if (reached(client.script.gives_up_at)) {
     timeline_.After(client.script.reaction, What(scheduler::Cancel{event.request}));
@@ -252,6 +270,7 @@ void Simulation::Form(GroupId id) {
   group.shard = std::make_unique<SimGroup>(capacity, ShardOptions(scenario_));
   group.pending.clear();
   group.started.clear();
+  group.admitted.clear();
   group.mute = false;
   group.lose_next = false;
   Apply(GroupUp{id, group.epoch, capacity, scenario_.calibration});
@@ -263,6 +282,7 @@ void Simulation::Lose(GroupId id, const std::string& reason, Duration away) {
   group.shard = nullptr;
   group.pending.clear();
   group.started.clear();
+  group.admitted.clear();
   group.last_delivery = Time{};
   timeline_.After(away, Forms{id, group.epoch});
   if (scenario_.late_results) {  // the loss is reported once more, after the group formed again

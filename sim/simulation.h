@@ -55,6 +55,7 @@ class Simulation {
     std::optional<StepResult> newest;  // delivered
     std::deque<StepResult> pending;    // sent, not delivered
     std::map<SequenceId, RequestId> started;
+    std::set<RequestId> admitted;  // here last, some not started
   };
   struct Client {
     ClientArrives script;

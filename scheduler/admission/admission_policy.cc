@@ -1,21 +1,23 @@
 #include "scheduler/admission/admission_policy.h"
 
 #include <algorithm>
+#include <string>
 
 #include "scheduler/admission/guaranteed_admission.h"
 #include "scheduler/admission/optimistic_admission.h"
 #include "scheduler/kv/block_table.h"
 #include "scheduler/step/padded_layout.h"
-#include "scheduler/step/step_composer.h"
 
 namespace penstock::scheduler {
 namespace {
 
-Refusal TooLong(const Arrival& arrival, std::uint64_t limit, const std::string& of_what) {
+Refusal TooLong(const Arrival& arrival, const LengthLimit& limit) {
   Refusal refusal;
-  refusal.shortage = {Budget::kTotalTokens, AdmissionPolicy::WorstCaseTokens(arrival), limit};
-  refusal.message = "`inputs` tokens + `max_new_tokens` must be <= " + std::to_string(limit) +
-                    " (" + of_what + "). Given: " + std::to_string(arrival.prompt.size()) +
+  refusal.shortage = {Budget::kTotalTokens, AdmissionPolicy::WorstCaseTokens(arrival),
+                      limit.tokens};
+  refusal.message = "`inputs` tokens + `max_new_tokens` must be <= " +
+                    std::to_string(limit.tokens) + " (" + limit.of_what +
+                    "). Given: " + std::to_string(arrival.prompt.size()) +
                     " `inputs` tokens and " + std::to_string(arrival.max_new_tokens) +
                     " `max_new_tokens`";
   return refusal;
@@ -48,12 +50,41 @@ std::uint32_t MostWindowBlocks(const Config& config, const GroupCapacity& capaci
   return BlocksFor(std::uint64_t{capacity.window} + written, capacity.block_size) + 1;
 }
 
+// In the order in which a refusal names them.
+std::vector<LengthLimit> LengthLimits(const Config& config, const GroupCapacity& capacity,
+                                      std::uint32_t most_window_blocks) {
+  const auto cache = [&capacity](std::uint32_t blocks, const char* of_layers) {
+    return LengthLimit{std::uint64_t{blocks} * capacity.block_size,
+                       "a KV cache of " + std::to_string(blocks) + " blocks of " +
+                           std::to_string(capacity.block_size) + " tokens" + of_layers};
+  };
+  std::vector<LengthLimit> limits;
+  limits.push_back({capacity.max_sequence_length, "the longest sequence of the shards"});
+  if (config.max_batch_total_tokens > 0) {
+    limits.push_back({config.max_batch_total_tokens, "max-batch-total-tokens"});
+  }
+  limits.push_back(cache(capacity.blocks, ""));
+  if (capacity.window > 0 && most_window_blocks > capacity.window_blocks) {
+    limits.push_back(cache(capacity.window_blocks, " for the layers with a window"));
+  }
+  if (PaddedLayout::StoresRows(capacity)) {
+    limits.push_back(
+        {capacity.cells, "a row store of " + std::to_string(capacity.cells) + " cells"});
+  }
+  return limits;
+}
+
 }  // namespace
 
 AdmissionPolicy::AdmissionPolicy(const Config& config, const GroupCapacity& capacity)
     : config_(config),
       capacity_(capacity),
-      most_window_blocks_(MostWindowBlocks(config, capacity)) {}
+      step_(MakeStepBudget(config, capacity.max_step_tokens)),
+      most_window_blocks_(MostWindowBlocks(config, capacity)),
+      lengths_(LengthLimits(config, capacity, most_window_blocks_)),
+      longest_(std::ranges::min(lengths_, {}, &LengthLimit::tokens).tokens),
+      longest_prompt_(config.prefill == Prefill::kWhole ? step_.prefill_tokens : UINT32_MAX),
+      most_candidates_(std::min(capacity.max_candidates, step_.step_tokens)) {}
 
 std::uint64_t AdmissionPolicy::WorstCaseTokens(const Arrival& arrival) {
   return static_cast<std::uint64_t>(arrival.prompt.size()) + arrival.max_new_tokens;
@@ -66,41 +97,19 @@ std::uint32_t AdmissionPolicy::BlocksToReserve(const Work& work) const {
   return BlocksFor(positions, capacity_.block_size);
 }
 
-std::optional<Refusal> AdmissionPolicy::WhyTooManyBlocks(const Arrival& arrival) const {
-  const std::uint64_t tokens = WorstCaseTokens(arrival);
-  const std::string of_tokens = " blocks of " + std::to_string(capacity_.block_size) + " tokens";
-  const std::uint64_t pool = std::uint64_t{capacity_.blocks} * capacity_.block_size;
-  if (tokens > pool) {
-    return TooLong(arrival, pool, "a KV cache of " + std::to_string(capacity_.blocks) + of_tokens);
-  }
-  if (WindowBlocksFor(tokens) <= capacity_.window_blocks) return std::nullopt;
-  return TooLong(arrival, std::uint64_t{capacity_.window_blocks} * capacity_.block_size,
-                 "a KV cache of " + std::to_string(capacity_.window_blocks) + of_tokens +
-                     " for the layers with a window");
+bool AdmissionPolicy::Fits(const Arrival& arrival) const {
+  return WorstCaseTokens(arrival) <= longest_ && arrival.prompt.size() <= longest_prompt_ &&
+         arrival.sampling.Candidates() <= most_candidates_;
 }
 
 std::optional<Refusal> AdmissionPolicy::WhyNeverFits(const Arrival& arrival) const {
-  const std::uint64_t tokens = WorstCaseTokens(arrival);
-  if (tokens > capacity_.max_sequence_length) {
-    return TooLong(arrival, capacity_.max_sequence_length, "the longest sequence of the shards");
+  for (const LengthLimit& limit : lengths_) {
+    if (WorstCaseTokens(arrival) > limit.tokens) return TooLong(arrival, limit);
   }
-  if (config_.max_batch_total_tokens > 0 && tokens > config_.max_batch_total_tokens) {
-    return TooLong(arrival, config_.max_batch_total_tokens, "max-batch-total-tokens");
+  if (arrival.sampling.Candidates() > most_candidates_) {
+    return TooManyCandidates(arrival, most_candidates_);
   }
-  if (const auto why = WhyTooManyBlocks(arrival)) return why;
-  if (!PaddedLayout::RowsHold(capacity_, tokens)) {
-    return TooLong(arrival, capacity_.cells,
-                   "a row store of " + std::to_string(capacity_.cells) + " cells");
-  }
-  const StepBudget budget = MakeStepBudget(config_, capacity_.max_step_tokens);
-  if (arrival.sampling.Candidates() > 0) {
-    const std::uint32_t most = std::min(capacity_.max_candidates, budget.step_tokens);
-    if (arrival.sampling.Candidates() > most) return TooManyCandidates(arrival, most);
-  }
-  const std::uint32_t whole = budget.prefill_tokens;
-  if (config_.prefill == Prefill::kWhole && arrival.prompt.size() > whole) {
-    return TooLongForOneStep(arrival, whole);
-  }
+  if (arrival.prompt.size() > longest_prompt_) return TooLongForOneStep(arrival, longest_prompt_);
   return std::nullopt;
 }
 
@@ -113,8 +122,9 @@ std::optional<Shortage> AdmissionPolicy::Check(const Work& work, const GroupStat
 
   // Every running sequence must get its decode rows in every step.
   const std::uint64_t rows = std::uint64_t{state.decode_rows} + DecodeRows(work);
-  const std::uint32_t step = MakeStepBudget(config_, capacity_.max_step_tokens).step_tokens;
-  if (state.running > 0 && rows > step) return Shortage{Budget::kStepTokens, rows, step};
+  if (state.running > 0 && rows > step_.step_tokens) {
+    return Shortage{Budget::kStepTokens, rows, step_.step_tokens};
+  }
 
   const std::uint64_t tokens = TokensToReserve(work);
   if (config_.max_batch_total_tokens > 0 &&

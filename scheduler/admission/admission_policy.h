@@ -4,15 +4,17 @@
 //   guaranteed  its worst case: it is never preempted and never waits for memory
 //   optimistic  its prompt and the output that is expected; it may be preempted
 //
-// WhyNeverFits finds requests that can never run on the group. They must be refused at once, since
+// A request that does not fit an empty group can never run there. It must be refused at once, since
 // a waiting one would block the queue for ever. Check finds which budget has a deficit now, and
-// how large it is. Both are pure.
+// how large it is. All are pure.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "common/plan/group.h"
 #include "scheduler/admission/shortage.h"
@@ -20,10 +22,17 @@
 #include "scheduler/input.h"
 #include "scheduler/kv/block_table.h"
 #include "scheduler/order/waiting_request.h"
+#include "scheduler/step/step_composer.h"
 
 namespace penstock::scheduler {
 
 class OutputLengths;
+
+// No text of the group is longer.
+struct LengthLimit {
+  std::uint64_t tokens = 0;
+  std::string of_what;
+};
 
 // The state of a group.
 struct GroupState {
@@ -67,7 +76,9 @@ class AdmissionPolicy {
   // Whether it may be preempted while it runs.
   virtual bool MayBePreempted(const Work& work) const = 0;
 
-  // nullopt if the request fits an empty group.
+  // Whether the request fits an empty group.
+  bool Fits(const Arrival& arrival) const;
+  // Why not. nullopt if it fits.
   std::optional<Refusal> WhyNeverFits(const Arrival& arrival) const;
 
   // The first budget with a deficit. The order is: batch size, slots, step tokens (a decode row for
@@ -82,11 +93,16 @@ class AdmissionPolicy {
 
  private:
   std::uint32_t MaxRunning() const;
-  std::optional<Refusal> WhyTooManyBlocks(const Arrival& arrival) const;
 
   const Config config_;
   const GroupCapacity capacity_;
+  const StepBudget step_;
   const std::uint32_t most_window_blocks_;  // of a sequence
+  // What a request must keep to: its worst case all of these limits, ...
+  const std::vector<LengthLimit> lengths_;
+  const std::uint64_t longest_;  // ... of which this is the least,
+  const std::uint32_t longest_prompt_;
+  const std::uint32_t most_candidates_;
 };
 
 // `lengths` must outlive the policy; optimistic admission reads it.

@@ -38,7 +38,8 @@ class GroupAdmission {
   GroupAdmission(const Config& config, const GroupCapacity& capacity, const AdmissionPolicy& policy,
                  const GroupView& group);
 
-  // Why the request can never run here.
+  // Whether the request can ever run here, and why not.
+  bool Fits(const Arrival& arrival) const { return policy_.Fits(arrival); }
   std::optional<Refusal> WhyNeverFits(const Arrival& arrival) const {
     return policy_.WhyNeverFits(arrival);
   }

@@ -156,12 +156,9 @@ std::uint32_t BlockStore::cached() const {
   return count;
 }
 
-std::uint32_t BlockStore::free() const {
-  std::uint32_t count = 0;
-  for (StoreBlock block = 0; block < blocks_.size(); ++block) {
-    count += IsIdle(block) && !IsCached(block);
-  }
-  return count;
+std::uint32_t BlockStore::idle() const {
+  return static_cast<std::uint32_t>(std::ranges::count_if(
+      blocks_, [](const Block& block) { return block.holders + block.ended == 0; }));
 }
 
 // Evicts the least recently used block that no other one follows. Pinned prefixes go last.

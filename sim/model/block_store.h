@@ -84,7 +84,8 @@ class BlockStore {
   const WindowStore& window() const { return window_; }
   StoreBlock DrawInWindow();
 
-  std::uint32_t free() const;
+  std::uint32_t idle() const;  // no sequence holds them: free or cached
+  std::uint32_t free() const { return idle() - cached(); }
   std::uint32_t used() const;
   std::uint32_t cached() const;
   std::uint32_t retiring() const;

@@ -46,7 +46,7 @@ std::uint64_t GroupMemory::ReservedTokens() const {
 }
 
 std::uint32_t GroupMemory::AvailableBlocks() const {
-  std::uint32_t blocks = store_.free() + store_.cached();
+  std::uint32_t blocks = store_.idle();
   for (const auto& [id, sequence] : sequences_) blocks -= sequence.reserved;
   return blocks;
 }
