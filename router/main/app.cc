@@ -192,6 +192,9 @@ std::optional<Failure> App::StartEngine() {
   options.show_requests = formed.facts.Has("shows-requests");
   metrics_.AddTgiNames(options.facts.max_input_tokens, options.facts.max_total_tokens,
                        formed.capacity.block_size, DialectSettings(values_).tgi_only);
+  if (values_.GetBool("vllm-metrics")) {
+    metrics_.AddVllmNames(options.facts.served_name, formed.capacity.block_size);
+  }
   options.block_size = formed.capacity.block_size;
   options.eos_ids = formed.facts.eos_token_ids;
   options.tokenizer = tokenizer_;

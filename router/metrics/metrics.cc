@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "router/metrics/vllm_names.h"
+
 namespace penstock::router {
 
 Metrics::Metrics(std::string_view version)
@@ -33,6 +35,7 @@ void Metrics::AddTgiNames(std::uint32_t max_input_tokens, std::uint32_t max_tota
 std::string Metrics::Render() const {
   std::vector<prometheus::MetricFamily> page = registry_.Collect();
   process_.AppendTo(page);
+  if (vllm_) AppendVllmNames(vllm_->first, vllm_->second, page);
   std::ostringstream out;
   prometheus::TextSerializer().Serialize(out, page);
   return std::move(out).str();

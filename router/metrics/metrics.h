@@ -13,8 +13,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "router/metrics/access_metrics.h"
@@ -41,6 +43,11 @@ class Metrics {
   void AddTgiNames(std::uint32_t max_input_tokens, std::uint32_t max_total_tokens,
                    std::uint32_t block_size, bool tgi_buckets);
 
+  // From now on Render() shows vLLM's names too. Once, before the first request.
+  void AddVllmNames(std::string model_name, std::uint32_t block_size) {
+    vllm_ = {std::move(model_name), block_size};
+  }
+
   HttpMetrics& http() { return http_; }
   RequestMetrics& requests() { return requests_; }
   TenantMetrics& tenants() { return tenants_; }
@@ -58,6 +65,7 @@ class Metrics {
  private:
   Registry registry_;
   std::unique_ptr<TgiMetrics> tgi_;
+  std::optional<std::pair<std::string, std::uint32_t>> vllm_;  // model name, size of a block
   HttpMetrics http_;
   RequestMetrics requests_;
   TenantMetrics tenants_;

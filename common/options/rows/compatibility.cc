@@ -18,6 +18,9 @@ constexpr OptionSpec kRows[] = {
         "Dialect of a request on a route that two dialects share, if its keys do not tell; unset: "
         "djl with --api-profile djl, else tgi.",
         {.advanced = true}),
+    OptionSpec("vllm-metrics", Type::kBool, "false",
+               "Show vLLM's names in /metrics too, for its dashboards and the endpoint picker of "
+               "the Gateway API inference extension."),
     OptionSpec("decoding-strategy", OneOf("greedy|sample|contrastive"), "greedy",
                "Decoding of DJL requests that name no decoding_strategy.", {.advanced = true}),
     OptionSpec(

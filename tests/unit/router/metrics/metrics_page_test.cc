@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "router/metrics/metrics.h"
+#include "router/metrics/vllm_names.h"
 #include "tests/unit/support/paths.h"
 
 namespace penstock::router {
@@ -33,6 +34,18 @@ otherwise.
 
 | Metric | Type | Unit | Labels | Meaning |
 |---|---|---|---|---|
+)";
+
+constexpr std::string_view kVllmHead = R"(
+## vLLM's names
+
+`--vllm-metrics` adds these, for vLLM's dashboards and for the endpoint picker of the Gateway API
+inference extension. The values are those of Penstock's metrics, with Penstock's buckets. Each has
+the labels `model_name` and `engine` (always `0`: a router has one queue). There is no
+`vllm:lora_requests_info`, since Penstock serves no adapters.
+
+| Metric | From | Labels | Meaning |
+|---|---|---|---|
 )";
 
 // Values of the labels, in the order of their names.
@@ -116,6 +129,11 @@ std::string Page() {
   page += "\n## Labels\n\n| Label | Values |\n|---|---|\n";
   for (const auto& [label, values] : kLabels) {
     page.append("| `").append(label).append("` | ").append(values).append(" |\n");
+  }
+  page.append(kVllmHead);
+  for (const VllmName& name : VllmNames()) {
+    page.append("| `").append(name.name).append("` | `").append(name.source).append("` | ");
+    page.append(Quoted(std::string(name.labels))).append(" | ").append(name.help).append(" |\n");
   }
   return page;
 }
