@@ -22,6 +22,7 @@
 #include "common/request/finish_reason.h"
 #include "common/request/request_class.h"
 #include "common/time.h"
+#include "router/ledger_view.h"
 #include "router/telemetry/trace_context.h"
 
 namespace penstock::router {
@@ -95,6 +96,9 @@ struct BeamParams {
 };
 
 struct GenerationRequest {
+  // When its head had come, and its body. Absent: when the engine gets it.
+  std::optional<Time> arrived;
+  std::optional<Time> read;
   std::string client_id;  // X-Request-Id given or made; for logs and GET /requests/{id}
   // The trace of the request: first as the client gave it, then with the router's own span.
   // The shards are given it.
@@ -358,6 +362,7 @@ struct RequestRecord {
   std::vector<Decision> decisions;  // the newest ones, bounded
   Time arrived;
   std::optional<PrefixReason> prefix_miss = {};
+  std::optional<LedgerView> ledger = {};
 };
 
 // What was computed for one slot in a step: prompt tokens, or decode rows.
@@ -376,7 +381,7 @@ struct StepView {
   Duration taken{0};
 };
 
-// Steps, and the state after them. Nothing in it names a request or holds its text.
+// Steps, and the state after them. Only `queue` names requests; nothing holds their text.
 struct StepReport {
   std::vector<StepView> steps;
   std::uint32_t steps_left_out = 0;
@@ -387,6 +392,9 @@ struct StepReport {
   std::uint32_t blocks_used = 0;
   std::uint32_t blocks_cached = 0;
   std::uint32_t blocks_retiring = 0;
+  std::vector<WaitingView> queue = {};  // the oldest ones
+  std::uint32_t queue_left_out = 0;
+  TimeTotals last_hour{};  // of the requests that ended in it
 };
 
 // OnSteps is called by one thread at a time. It must not block. It returns false if the reader has
@@ -442,6 +450,11 @@ class Engine {
   // tenant's. `admin`: requests of all tenants.
   virtual absl::StatusOr<RequestRecord> Explain(const std::string& id, const std::string& tenant,
                                                 bool admin = false) const = 0;
+
+  // The client has the last byte of the answer, or will not take it.
+  virtual void Delivered(RequestId, Time) {}
+  // The time of an open request by kind.
+  virtual std::optional<TimeTotals> Times(RequestId) const { return std::nullopt; }
 
   // Reports what each step computes, at most ten times a second. False: it has enough readers.
   virtual bool Watch(std::shared_ptr<StepSink>) { return false; }

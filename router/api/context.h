@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "router/answer/format.h"
@@ -37,9 +38,12 @@ struct ApiOptions {
   bool strict_json = false;                  // unknown keys of bodies are refused
   bool trust_request_chat_template = false;  // bodies of chats may bring a template
   std::string admin_key_name;                // reads records of every tenant; empty: none does
-  std::vector<std::string> cors_origins;     // empty: no CORS headers; "*": all
-  std::vector<std::string> cors_headers;     // request headers allowed beside CorsRules
-  std::shared_ptr<SpanSink> spans;           // null: nothing is traced
+  bool IsAdmin(std::string_view tenant) const {
+    return !tenant.empty() && tenant == admin_key_name;
+  }
+  std::vector<std::string> cors_origins;  // empty: no CORS headers; "*": all
+  std::vector<std::string> cors_headers;  // request headers allowed beside CorsRules
+  std::shared_ptr<SpanSink> spans;        // null: nothing is traced
   const answer::Format* answer_format = &answer::NoFormat();  // of tool calls and reasoning
   answer::SpecialTokens special_tokens;                       // in the markers of the format
   bool reasons = false;  // the chat template shows the format's markers of reasoning

@@ -27,6 +27,29 @@ std::uint32_t PermitsFor(const std::vector<GenerationRequest>& requests) {
   return permits;
 }
 
+// Tells the engine when the client has the answer. It lives until then, unlike the run.
+class Delivery {
+ public:
+  explicit Delivery(Engine& engine) : engine_(engine) {}
+
+  void Add(RequestId id) {
+    const std::lock_guard lock(mutex_);
+    if (at_) return engine_.Delivered(id, *at_);
+    ids_.push_back(id);
+  }
+  void Delivered(Time at) {
+    const std::lock_guard lock(mutex_);
+    at_ = at;
+    for (const RequestId id : ids_) engine_.Delivered(id, at);
+  }
+
+ private:
+  Engine& engine_;
+  std::mutex mutex_;
+  std::vector<RequestId> ids_;
+  std::optional<Time> at_;
+};
+
 // The engine's handle of one candidate.
 class CandidateSink final : public GenerationSink {
  public:
@@ -51,7 +74,8 @@ class Run final : public std::enable_shared_from_this<Run> {
         trace_(std::move(trace)),
         writer_(std::move(plan.writer)),
         permit_(std::move(plan.permit)),
-        candidates_(candidates) {}
+        candidates_(candidates),
+        delivery_(std::make_shared<Delivery>(context.engine)) {}
 
   // Destroyed without an end: a defect of the engine. The exchange answers 500.
   ~Run() {
@@ -75,6 +99,7 @@ class Run final : public std::enable_shared_from_this<Run> {
     for (std::size_t i = 0; i < requests.size();) {
       const std::size_t end = i + ResultsOf(requests[i]);
       const RequestId id = SubmitOne(std::move(requests[i]), i, end);
+      delivery_->Add(id);
       bool over = false;
       {
         const std::lock_guard lock(mutex_);
@@ -156,6 +181,9 @@ class Run final : public std::enable_shared_from_this<Run> {
                                       end.timings.inference, end.generated_tokens);
     const FinishReason reason = end.reason;
     trace_.Ended(index, end, FinishName(reason));
+    if (index == 0 && candidate.id && trace_.wanted()) {
+      if (const auto times = context_.engine.Times(*candidate.id)) trace_.Times(*times);
+    }
     writer_->End(index, std::move(end));
     CandidateEnded(reason);
   }
@@ -192,6 +220,7 @@ class Run final : public std::enable_shared_from_this<Run> {
       counts.generated += candidate.tokens;
     }
     if (!end.failure || counts.generated > 0) end.tokens = counts;
+    end.delivered = [delivery = delivery_](Time at) { delivery->Delivered(at); };
     exchange->Ended(std::move(end));
   }
 
@@ -281,6 +310,7 @@ class Run final : public std::enable_shared_from_this<Run> {
   std::unique_ptr<AnswerWriter> writer_;
   Permit permit_;
   std::vector<Candidate> candidates_;
+  const std::shared_ptr<Delivery> delivery_;
   Time now_;  // of the events being handled
   std::size_t ended_ = 0;
   std::size_t failed_ = 0;  // of them, without an answer
@@ -298,6 +328,10 @@ void StartRun(ApiContext& context, std::shared_ptr<Exchange> exchange, RunPlan p
   std::vector<GenerationRequest> requests = std::move(plan.candidates);
   LeaveSpanToRun(*exchange);
   plan.tenant = requests.front().tenant;
+  for (GenerationRequest& request : requests) {
+    request.arrived = plan.arrived;
+    request.read = plan.read;
+  }
   context.metrics.tenants().Request(plan.tenant);
   RequestTrace trace = RequestTrace::Begin(context.options.spans, requests, plan.arrived);
   const auto run =
@@ -325,6 +359,7 @@ void Launch(ApiContext& context, const RequestHead& head, const ErrorFormat& err
   plan.candidates = std::move(candidates);
   plan.permit = *std::move(permit);
   plan.arrived = head.arrived;
+  plan.read = head.read;
   StartRun(context, std::move(exchange), std::move(plan));
 }
 

@@ -49,6 +49,7 @@ struct RunPlan {
   std::unique_ptr<AnswerWriter> writer;
   Permit permit;
   Time arrived;
+  Time read;
   std::string tenant = {};  // set by StartRun from the candidates
 };
 

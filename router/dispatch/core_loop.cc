@@ -221,6 +221,7 @@ void CoreLoop::Apply(What what) {
   core.outputs.Clear();
   core.scheduler.Apply(input, core.outputs);
   SendPlans(input.now);
+  listener_.OnApplied(input, core.outputs);
   if (logs_->inputs.is_open()) {
     logs_->inputs << scheduler::EncodeOutputDigest(scheduler::DigestOf(core.outputs));
   }
@@ -330,6 +331,7 @@ void CoreLoop::Feed() {
   state.blocks_used = all.blocks_used;
   state.blocks_cached = all.blocks_cached;
   state.blocks_retiring = all.blocks_retiring;
+  listener_.Describe(state);
   feed_.Report(std::move(state), SteadyNow());
 }
 

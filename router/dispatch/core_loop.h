@@ -39,6 +39,10 @@ struct LostGroup {
 class CoreListener {
  public:
   virtual ~CoreListener() = default;
+  // Each input with its outputs, in order, after its plans were sent. Must not block.
+  virtual void OnApplied(const scheduler::Input&, const scheduler::Outputs&) {}
+  // Adds to a report for the readers of the live view.
+  virtual void Describe(StepReport&) {}
   // Changes of pinned prefixes. Called before OnOutputs with the requests' own events. Must not
   // block.
   virtual void OnPins(const std::vector<scheduler::PinChange>&) {}

@@ -78,6 +78,7 @@ GenerationService::GenerationService(GenerationServiceOptions options, Metrics& 
       prompts_(options.tokenizer, options.chat, LimitsOf(facts_), options.drop_volatile_lines),
       grammars_(CheckerOf(facts_, options)),
       embedder_(EmbedderOf(facts_, options)),
+      ledgers_(metrics),
       history_(options.prompt_history),
       block_size_(options.block_size),
       coalescer_(options.stream_interval),
@@ -88,6 +89,7 @@ GenerationService::GenerationService(GenerationServiceOptions options, Metrics& 
           std::move(options.eos_ids),
           options.seed,
           records_,
+          ledgers_,
           history_,
           options.show_requests,
           [this](decltype(scheduler::Input::what) what) { return core_.Post(std::move(what)); },
@@ -158,7 +160,10 @@ RequestId GenerationService::Submit(GenerationRequest request,
   {
     const std::lock_guard lock(mutex_);
     id = RequestId(++last_request_);
-    if (!request.step_of_search) records_.Add(id, request.tenant, request.client_id, now);
+    if (!request.step_of_search) {
+      records_.Add(id, request.tenant, request.client_id, now);
+      ledgers_.Begin(id, request, now);
+    }
     task = std::make_shared<RequestTask>(id, std::move(request), std::move(sink), services_, now);
     if (health_.state != Health::kReady) {
       refusal = Refusal(health_);
@@ -183,6 +188,7 @@ RequestId GenerationService::Search(GenerationRequest request,
     const std::lock_guard lock(mutex_);
     id = RequestId(++last_request_);
     records_.Add(id, request.tenant, request.client_id, now);
+    ledgers_.Begin(id, request, now);
     search =
         std::make_shared<BeamSearch>(id, std::move(request), std::move(sinks), beam_services_, now);
     searches_.emplace(id, search);
@@ -288,7 +294,14 @@ absl::StatusOr<RequestRecord> GenerationService::Explain(const std::string& id,
   if (!record.ok()) return record;
   const PrefixSources sources{history_, records_, prompts_.tokenizer(), block_size_};
   record->prefix_miss = ExplainPrefix(sources, *record, admin);
+  record->ledger = ledgers_.View(record->request, SteadyNow());
+  if (!admin) records_.HideOthers(*record);
   return record;
+}
+
+std::optional<TimeTotals> GenerationService::Times(RequestId request) const {
+  const auto view = ledgers_.View(request, SteadyNow());
+  return view ? std::optional(view->totals) : std::nullopt;
 }
 
 std::vector<CachedPrompt> GenerationService::CachedPrompts(const std::string& tenant) const {

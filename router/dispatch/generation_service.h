@@ -27,6 +27,7 @@
 #include "router/dispatch/grammar_checker.h"
 #include "router/dispatch/health_probe.h"
 #include "router/dispatch/prompt_history.h"
+#include "router/dispatch/request_ledgers.h"
 #include "router/dispatch/request_records.h"
 #include "router/dispatch/request_task.h"
 #include "router/dispatch/text_pool.h"
@@ -93,12 +94,18 @@ class GenerationService final : public Engine, private CoreListener {
   void ProbeHealth(std::function<void(const HealthReport&)> answer) override;
   absl::StatusOr<RequestRecord> Explain(const std::string& id, const std::string& tenant,
                                         bool admin = false) const override;
+  void Delivered(RequestId request, Time at) override { ledgers_.Close(request, at); }
+  std::optional<TimeTotals> Times(RequestId request) const override;
   bool Watch(std::shared_ptr<StepSink> sink) override { return core_.Watch(std::move(sink)); }
   std::vector<CachedPrompt> CachedPrompts(const std::string& tenant) const override;
   std::size_t ForgetCachedPrompts(const std::string& tenant,
                                   std::optional<std::uint64_t> id) override;
 
  private:
+  void OnApplied(const scheduler::Input& input, const scheduler::Outputs& outputs) override {
+    ledgers_.Take(input, outputs);
+  }
+  void Describe(StepReport& report) override { ledgers_.Describe(report, SteadyNow()); }
   void OnPins(const std::vector<scheduler::PinChange>& changes) override;
   void OnOutputs(std::span<scheduler::Event> events, std::span<const Decision> decisions) override;
   std::optional<Time> HoldsUntil() const override;
@@ -118,6 +125,7 @@ class GenerationService final : public Engine, private CoreListener {
   const std::unique_ptr<GrammarChecker> grammars_;  // null: none are offered
   const std::unique_ptr<EmbedService> embedder_;    // null: the model generates text
   RequestRecords records_;
+  RequestLedgers ledgers_;
   PromptHistory history_;
   const std::uint32_t block_size_;
   CachedPromptList cached_prompts_;

@@ -114,6 +114,27 @@ absl::StatusOr<RequestRecord> RequestRecords::Find(const std::string& id, const 
   return found->second;
 }
 
+void RequestRecords::HideOthers(RequestRecord& record) const {
+  const std::lock_guard lock(mutex_);
+  const auto hidden = [&](RequestId id) {
+    const auto found = records_.find(id);
+    if (found == records_.end()) return !record.tenant.empty();
+    return found->second.tenant != record.tenant;
+  };
+  const auto hide = [&](std::optional<RequestId>& id) {
+    if (id && hidden(*id)) id.reset();
+  };
+  for (Decision& decision : record.decisions) hide(decision.behind);
+  if (!record.ledger) return;
+  if (record.ledger->behind && hidden(*record.ledger->behind)) record.ledger->behind_other = true;
+  hide(record.ledger->behind);
+  for (LedgerSpan& span : record.ledger->spans) {
+    span.behind_other = span.behind && hidden(*span.behind);
+    hide(span.behind);
+    span.beside_left_out += static_cast<std::uint32_t>(std::erase_if(span.beside, hidden));
+  }
+}
+
 std::optional<RequestRecord> RequestRecords::Of(RequestId request) const {
   const std::lock_guard lock(mutex_);
   const auto found = records_.find(request);

@@ -41,6 +41,8 @@ class RequestRecords {
   // is found for an admin only: by its number, or the newest of the name.
   absl::StatusOr<RequestRecord> Find(const std::string& id, const std::string& tenant,
                                      bool admin = false) const;
+  // Leaves out the ids of requests of other tenants, and of those that were dropped.
+  void HideOthers(RequestRecord& record) const;
   // nullopt: it was dropped.
   std::optional<RequestRecord> Of(RequestId request) const;
 

@@ -130,9 +130,12 @@ void RequestTask::Handle(Item&& item) {
 }
 
 void RequestTask::Prepare() {
+  const bool chat = std::holds_alternative<ChatInput>(request_.prompt);
+  services_.ledgers.Enter(id_, chat ? TimeKind::kTemplate : TimeKind::kTokenize, SteadyNow());
   auto built = services_.prompts.Build(request_);
   if (auto* error = std::get_if<GenerationError>(&built)) return Refuse(std::move(*error));
   built_ = std::get<Prompt>(std::move(built));
+  if (built_.rendered) services_.ledgers.Enter(id_, TimeKind::kTokenize, *built_.rendered);
   if (!request_.grammar) return TakeGrammar({});
   // Checked last, as in TGI: after the length.
   AskForGrammar();
@@ -145,6 +148,7 @@ void RequestTask::Refuse(GenerationError error) {
 }
 
 void RequestTask::AskForGrammar() {
+  services_.ledgers.Enter(id_, TimeKind::kGrammar, SteadyNow());
   Grammar grammar = std::move(request_.grammar);
   request_.grammar = {};
   if (services_.grammars == nullptr) {  // grammars are switched off
@@ -227,6 +231,7 @@ void RequestTask::Post(Prompt prompt) {
   // An empty expression allows every output, as in TGI.
   if (!grammar_.source.empty()) arrival.grammar = std::move(grammar_);
   queued_ = SteadyNow();
+  services_.ledgers.Enter(id_, TimeKind::kMailbox, queued_);
   if (!services_.post(std::move(arrival))) {
     services_.records.SetState(id_, "refused");
     EndWith(MakeError(ErrorKind::kOverloaded, "Model is overloaded"));
@@ -324,7 +329,9 @@ void RequestTask::Flush() {
   if (events.empty() || ended_ || abandoned_) return;
   const bool last = std::holds_alternative<GenerationEnd>(events.back()) ||
                     std::holds_alternative<GenerationError>(events.back());
-  if (sink_->OnEvents(std::move(events)) || last) return;  // a last event needs no Cancel
+  const bool taken = sink_->OnEvents(std::move(events));
+  if (last) services_.ledgers.End(id_, SteadyNow());
+  if (taken || last) return;  // a last event needs no Cancel
   ended_ = true;
   abandoned_ = true;
   services_.post(scheduler::Cancel{id_});

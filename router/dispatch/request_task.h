@@ -25,6 +25,7 @@
 #include "common/time.h"
 #include "router/dispatch/grammar_checker.h"
 #include "router/dispatch/prompt_history.h"
+#include "router/dispatch/request_ledgers.h"
 #include "router/dispatch/request_records.h"
 #include "router/dispatch/text_pool.h"
 #include "router/engine.h"
@@ -43,6 +44,7 @@ struct RequestServices {
   const std::vector<TokenId> eos_ids;
   const std::optional<std::uint64_t> seed;  // for sampled requests without one; nullopt: random
   RequestRecords& records;
+  RequestLedgers& ledgers;
   PromptHistory& history;
   // Whether the trace id holds the request itself, for simulated shards.
   const bool shows_requests = false;

@@ -33,6 +33,8 @@ struct RequestEnd {
   std::string_view finish_reason = {};  // of static storage; empty: it did not finish
   std::optional<RequestFailure> failure = {};
   std::optional<TokenCounts> tokens = {};
+  // Called on an io thread when the client has the answer, or will not take it.
+  std::function<void(Time)> delivered = {};
 };
 
 // The way back to one client. Either one Respond, or StartStream, any number of Write and one

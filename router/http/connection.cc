@@ -196,6 +196,7 @@ Connection::Awaitable<bool> Connection::Answer(Present& present) {
   const Duration total = context_.options.total_timeout;
   answer_deadline_ = total == Duration{0} ? Time::max() : After(total);
   auto handle = std::move(present.match.handle);
+  present.head.read = SteadyNow();
   HttpRequest request{present.head, reader_.TakeBody()};
   if (request.body.size() < LargeRequests::kBytes) {
     handle(std::move(request), MakeExchange(exchange_));
@@ -392,6 +393,7 @@ void Connection::FinishRequest(Present& present, bool delivered) {
   cut_ = !delivered;
   std::optional<RequestFailure>& failure = present.end.failure;
   int status = present.status;
+  if (present.end.delivered) present.end.delivered(SteadyNow());
   if (!delivered && (read_closed_ || too_slow_)) {
     status = 499;  // the client did not take the answer
     const char* why = too_slow_ ? "the client reads too slowly" : "the client went away";

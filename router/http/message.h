@@ -26,6 +26,7 @@ struct RequestHead {
   std::string peer;        // address of the client, for logs
   std::string tenant;      // name of the client's API key; empty where none is asked for
   Time arrived;            // when the head was complete
+  Time read;               // when the body was
 
   // The value of the first header of that (lower-case) name; empty when absent.
   std::string_view Find(std::string_view name) const {

@@ -2,11 +2,14 @@
 // Thread-safe.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "common/request/time_kind.h"
 #include "common/time.h"
 #include "router/metrics/families.h"
 #include "router/metrics/tgi_metrics.h"
@@ -62,6 +65,12 @@ class RequestMetrics {
     Observe(prompt_tokens_, prompt);
     Observe(generated_tokens_, generated);
   }
+  // The whole time of a request, by kind.
+  void TimeSpent(const std::array<Duration, kTimeKinds>& totals) {
+    for (std::size_t i = 0; i < totals.size(); ++i) {
+      if (totals[i] > Duration{0}) time_by_kind_[i]->Increment(Seconds(totals[i]));
+    }
+  }
   // A request for vectors that succeeded.
   void Vectors(std::uint64_t texts, std::uint64_t tokens) {
     Add(vector_texts_, texts);
@@ -70,6 +79,14 @@ class RequestMetrics {
   }
 
  private:
+  static std::array<Counter*, kTimeKinds> TimeCounters(Family<Counter>& family) {
+    std::array<Counter*, kTimeKinds> counters{};
+    for (std::size_t i = 0; i < kTimeKinds; ++i) {
+      const auto kind = static_cast<TimeKind>(i);
+      counters[i] = &family.Add({{"reason", std::string(TimeKindName(kind))}});
+    }
+    return counters;
+  }
   static Buckets TokenBuckets() {
     Buckets bounds;
     for (int bound = 1; bound <= 131072; bound *= 2) bounds.push_back(bound);
@@ -94,6 +111,10 @@ class RequestMetrics {
   Family<Counter>& unknown_keys_ =
       make_.Counters("penstock_unknown_keys_total",
                      "Keys in request bodies that no dialect knows; they are ignored.", "dialect");
+  const std::array<Counter*, kTimeKinds> time_by_kind_ = TimeCounters(make_.Counters(
+      "penstock_request_time_seconds_total",
+      "Time of requests that ended, from arrival to the last byte, by what it was spent on.",
+      "reason"));
   Histogram& first_token_ = make_.OneHistogram(
       "penstock_time_to_first_token_seconds", "From arrival to the first token.", LatencyBuckets());
   Histogram& inter_token_ =

@@ -154,8 +154,10 @@ PromptBuilder::Outcome PromptBuilder::FromChat(const ChatInput& chat,
   RenderedChat rendered = Render(chat);
   if (auto* error = std::get_if<GenerationError>(&rendered)) return std::move(*error);
   const auto& text = std::get<std::string>(rendered);
+  const Time now = SteadyNow();
   Outcome outcome = FromText(text, request);
   if (auto* prompt = std::get_if<Prompt>(&outcome)) {
+    prompt->rendered = now;
     prompt->end = EndOf(text);
     if (!chat.kept_messages_json.empty()) prompt->pinned_tokens = KeptTokens(chat, prompt->ids);
   }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "common/ids.h"
+#include "common/time.h"
 #include "router/engine.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -29,6 +31,7 @@ struct Prompt {
   std::uint32_t characters = 0;
   std::uint32_t max_new_tokens = 0;             // 1 … max_total_tokens - ids.size()
   std::uint32_t pinned_tokens = 0;              // leading ids to be kept
+  std::optional<Time> rendered;                 // when the template was
   std::string end;                              // the last characters of a chat
   std::vector<std::vector<TokenId>> bad_words;  // GenerationRequest::bad_words as tokens
 };

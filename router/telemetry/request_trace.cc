@@ -105,6 +105,14 @@ void RequestTrace::Ended(std::size_t candidate, const GenerationEnd& end, std::s
   AddCounts(request_.attributes, end, reason);
 }
 
+void RequestTrace::Times(const TimeTotals& totals) {
+  for (std::size_t i = 0; i < totals.size(); ++i) {
+    if (totals[i] == Duration{0}) continue;
+    request_.attributes.push_back(
+        {kTimeAttributes[i], std::chrono::duration<double, std::milli>(totals[i]).count()});
+  }
+}
+
 void RequestTrace::Finish(std::string_view error) {
   if (sink_ == nullptr) return;
   request_.end = SteadyNow();

@@ -21,6 +21,9 @@ class RequestTrace {
   static RequestTrace Begin(std::shared_ptr<SpanSink> sink,
                             std::vector<GenerationRequest>& requests, Time arrived);
 
+  bool wanted() const { return sink_ != nullptr; }
+  // The time of the first candidate by kind, without what is zero.
+  void Times(const TimeTotals& totals);
   void Ended(std::size_t candidate, const GenerationEnd& end, std::string_view reason);
   // Gives all spans to the sink. `error`: empty if the request succeeded.
   void Finish(std::string_view error);

@@ -128,6 +128,24 @@ def test_the_live_view_shows_a_step_soon(page, serve):
     assert " of " in page.run("document.getElementById('block-text').textContent")
 
 
+def test_the_live_view_names_the_queue_and_the_time_of_a_request(page, serve):
+    open_page(page, serve("--tokens", "hash", "--step-time", "20ms", "--max-batch-size", "1"))
+    page.run("document.getElementById('tab-live').click()")
+    page.wait("document.getElementById('live-state').textContent.startsWith('Connected')")
+    page.run("""globalThis.answers = ['first', 'second'].map((id) => fetch('v1/completions', {
+      method: 'POST', headers: { 'content-type': 'application/json', 'x-request-id': id },
+      body: JSON.stringify({ prompt: 'a', max_tokens: 60, ignore_eos: true }) })
+      .then((response) => response.text())); 0""")
+    page.wait("document.querySelector('#queue button') !== null")
+    assert "the batch holds as many requests as it may" in page.run(
+        "document.getElementById('queue').textContent")
+    page.run("document.querySelector('#queue button').click()")
+    page.wait("document.querySelectorAll('#ledger-bar span').length > 0")
+    assert "the batch holds" in page.run("document.getElementById('ledger-text').textContent")
+    page.run("Promise.all(answers).then(() => 0)")
+    page.wait("document.querySelectorAll('#hour li').length > 0")
+
+
 def test_tabs_are_used_with_the_keyboard(page, serve):
     open_page(page, serve("--tokens", "echo"))
     page.run("document.getElementById('tab-chat').focus()")

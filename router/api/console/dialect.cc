@@ -82,8 +82,11 @@ constexpr docs::Shape kShapes[] = {
      "group:integer step:integer predicted_us:integer taken_us:integer parts:ConsolePart[] "
      "parts_left_out:integer"},
     {"ConsoleBlocks", "free:integer used:integer cached:integer retiring:integer"},
+    {"ConsoleWait",
+     "request?:integer client_id?:string reason:string waits_us:integer behind?:integer"},
     {"ConsoleSteps",
-     "running:integer waiting:integer waiting_for:object blocks:ConsoleBlocks steps:ConsoleStep[] "
+     "running:integer waiting:integer waiting_for:object blocks:ConsoleBlocks queue:ConsoleWait[] "
+     "queue_left_out:integer last_hour_us:object steps:ConsoleStep[] "
      "steps_left_out:integer"},
 };
 

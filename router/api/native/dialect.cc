@@ -20,10 +20,16 @@ constexpr docs::Shape kShapes[] = {
      "why:string relative?:integer relative_client_id?:string common_tokens?:integer "
      "relative_tenant?:string before?:string here?:string there?:string last_cached_ms?:number "
      "missed_ms?:number"},
+    {"LedgerSpan",
+     "kind:string after_ms:number ms:number behind?:integer behind_other_key?:boolean "
+     "steps?:integer beside?:integer[] beside_left_out?:integer"},
+    {"Ledger",
+     "wall_ms:number closed:boolean now?:string most:string behind?:integer "
+     "behind_other_key?:boolean totals_ms:object spans:LedgerSpan[] spans_left_out:integer"},
     {"RequestRecord",
      "request:integer client_id:string state:string prompt_tokens:integer "
      "generated_tokens:integer cached_tokens:integer preemptions:integer waits_for?:Wait "
-     "prefix_miss?:PrefixMiss decisions:Decision[]"},
+     "prefix_miss?:PrefixMiss ledger?:Ledger decisions:Decision[]"},
     {"CachedPrompt",
      "id:integer prompt:string tokens:integer blocks:integer group:integer uses:integer "
      "unused_seconds:number"},

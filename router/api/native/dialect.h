@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "router/api/context.h"
 #include "router/api/dialect.h"
@@ -19,5 +20,7 @@ void ForgetCachedPrompts(ApiContext& context, HttpRequest request,
                          std::shared_ptr<Exchange> exchange);
 // GET /requests/{id}: the state of a request and every decision about it, with its reason.
 void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+// Appends the member `ledger` of that record.
+void AppendLedger(std::string& out, const LedgerView& ledger);
 
 }  // namespace penstock::router::native

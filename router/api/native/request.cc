@@ -95,7 +95,7 @@ void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange>
   constexpr std::string_view kPrefix = "/requests/";
   const std::string id = PercentDecoded(std::string_view(request.head.path).substr(kPrefix.size()));
   const std::string& tenant = request.head.tenant;
-  const bool admin = !tenant.empty() && tenant == context.options.admin_key_name;
+  const bool admin = context.options.IsAdmin(tenant);
   const auto record = context.engine.Explain(RequestOfAnswer(id).value_or(id), tenant, admin);
   if (!record.ok()) {
     exchange->Respond(context.dialects.fallback().Errors().Response(
@@ -109,6 +109,7 @@ void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange>
                       record->cached_tokens, "preemptions", record->preemptions);
   AppendBlocked(body, *record);
   AppendPrefixMiss(body, *record, admin);
+  if (record->ledger) AppendLedger(body, *record->ledger);
   const auto append = [&](std::string& out, const Decision& decision) {
     AppendDecision(out, decision, *record);
   };

@@ -75,4 +75,5 @@ addEventListener("online", readModel);
 onKeyWanted(askForKey);
 setTabs();
 chat.set();
+live.set();
 readModel();

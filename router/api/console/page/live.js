@@ -1,24 +1,12 @@
 // The live view: what each step computed, as the scheduler reports it.
 
+import * as ledger from "./ledger.js";
 import { call, events } from "./server.js";
 
 const $ = (id) => document.getElementById(id);
 const MOST_STEPS = 60;
 const RETRY_MS = 2000;
-const REASONS = {
-  not_examined: "the next step decides",
-  step_tokens: "the step is full",
-  prefill_tokens: "the step holds as many prompt tokens as it may",
-  total_tokens: "the batch holds as many tokens as it may",
-  blocks: "not enough free K/V blocks",
-  slots: "all slots are taken",
-  batch_size: "the batch holds as many requests as it may",
-  order: "an earlier request goes first",
-  group: "no group is up",
-  step_time: "the step would take longer than its target",
-  prefix: "another request is about to compute the same prefix",
-};
-
+const AXIS = 64;  // px at the left of a picture
 let abort = null;
 let steps = [];
 
@@ -36,17 +24,35 @@ function surface(canvas) {
   return [paint, canvas.clientWidth, canvas.clientHeight];
 }
 
+// The vertical axis: the largest value with its unit, and zero.
+function drawAxis(paint, width, height, most) {
+  paint.globalAlpha = 1;
+  paint.strokeStyle = color("--line");
+  paint.fillStyle = color("--soft");
+  paint.font = "12px system-ui, sans-serif";
+  paint.beginPath();
+  for (const y of [4, height - 0.5]) {
+    paint.moveTo(AXIS, y);
+    paint.lineTo(width, y);
+  }
+  paint.stroke();
+  paint.textAlign = "right";
+  paint.fillText(most, AXIS - 6, 12);
+  paint.fillText("0", AXIS - 6, height - 3);
+}
+
 function drawSteps() {
   const [paint, width, height] = surface($("steps"));
   const most = Math.max(1, ...steps.map((step) => step.parts.reduce((sum, part) => sum + part.rows, 0)));
-  const column = width / MOST_STEPS;
+  const column = (width - AXIS) / MOST_STEPS;
+  drawAxis(paint, width, height, `${most} rows`);
   steps.forEach((step, i) => {
     let bottom = height;
     for (const part of step.parts) {
       const size = Math.max(1, (part.rows / most) * (height - 4));
       paint.fillStyle = color(part.prompt ? "--prompt" : "--decode");
       paint.globalAlpha = 1 - 0.5 * ((part.slot % 4) / 4);
-      const x = (MOST_STEPS - steps.length + i) * column;
+      const x = AXIS + (MOST_STEPS - steps.length + i) * column;
       paint.fillRect(x, bottom - size, Math.max(1, column - 2), Math.max(1, size - 1));
       bottom -= size;
     }
@@ -56,10 +62,11 @@ function drawSteps() {
 function drawTimes() {
   const [paint, width, height] = surface($("times"));
   const most = Math.max(1, ...steps.map((step) => Math.max(step.taken_us, step.predicted_us)));
-  const column = width / MOST_STEPS;
+  const column = (width - AXIS) / MOST_STEPS;
+  drawAxis(paint, width, height, milliseconds(most));
   const place = (us) => height - Math.max(1, (us / most) * (height - 4));
   steps.forEach((step, i) => {
-    const x = (MOST_STEPS - steps.length + i) * column;
+    const x = AXIS + (MOST_STEPS - steps.length + i) * column;
     paint.fillStyle = color("--taken");
     paint.fillRect(x, place(step.taken_us), Math.max(1, column - 2), height);
     if (step.predicted_us === 0) return;
@@ -81,13 +88,25 @@ function drawBlocks(blocks) {
     `${blocks.used} used, ${blocks.retiring} retiring, ${blocks.cached} cached, ${blocks.free} free of ${total}`;
 }
 
+// A request of another key has no id.
+function drawWaiting(waiting) {
+  const item = document.createElement("li");
+  const own = waiting.request !== undefined;
+  const name = document.createElement(own ? "button" : "span");
+  name.textContent = own ? waiting.client_id || `request ${waiting.request}` : "another key's request";
+  if (own) name.addEventListener("click", () => ledger.show(String(waiting.request)));
+  const who = waiting.behind === undefined ? "" : ` (request ${waiting.behind})`;
+  item.append(name, ` waits ${milliseconds(waiting.waits_us)}: ` +
+    ledger.describe(waiting.reason) + who);
+  return item;
+}
+
 function drawQueue(report) {
-  $("queue-text").textContent = `${report.running} running, ${report.waiting} waiting`;
-  $("queue").replaceChildren(...Object.entries(report.waiting_for).map(([reason, count]) => {
-    const item = document.createElement("li");
-    item.textContent = `${count} waiting: ${REASONS[reason] ?? reason.replaceAll("_", " ")}`;
-    return item;
-  }));
+  $("queue-text").textContent = `${report.running} running, ${report.waiting} waiting` +
+    (report.queue_left_out ? `, ${report.queue_left_out} of them not shown` : "");
+  // A button that has the focus stays.
+  if ($("queue").contains(document.activeElement) && report.queue.length > 0) return;
+  $("queue").replaceChildren(...report.queue.map(drawWaiting));
 }
 
 function take(report) {
@@ -104,6 +123,7 @@ function take(report) {
   drawTimes();
   drawBlocks(report.blocks);
   drawQueue(report);
+  ledger.drawHour(report.last_hour_us);
 }
 
 async function follow(signal) {
@@ -124,6 +144,8 @@ async function follow(signal) {
     await new Promise((done) => setTimeout(done, RETRY_MS));
   }
 }
+
+export const set = ledger.set;
 
 export function show() {
   if (abort) return;

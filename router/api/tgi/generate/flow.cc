@@ -59,6 +59,7 @@ void StartJob(ApiContext& context, Job job) {
   plan.writer = job.make_writer(plan.candidates.size());
   plan.permit = *std::move(permit);
   plan.arrived = job.arrived;
+  plan.read = job.read;
   StartRun(context, std::move(job.exchange), std::move(plan));
 }
 

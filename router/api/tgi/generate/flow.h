@@ -36,6 +36,7 @@ struct Job {
   Job(const RequestHead& head, std::shared_ptr<Exchange> to, bool stream)
       : mode(stream ? Mode::kStream : Mode::kPlain),
         arrived(head.arrived),
+        read(head.read),
         client_id(head.request_id),
         hints(ReadHints(head)),
         exchange(std::move(to)) {}
@@ -43,6 +44,7 @@ struct Job {
   std::vector<Request> requests;
   Mode mode;
   Time arrived;
+  Time read;
   std::string client_id;
   std::variant<Hints, ApiError> hints;  // of the head
   std::shared_ptr<Exchange> exchange;
