@@ -1,5 +1,5 @@
 # The commands of this repository. `make help` lists them. Scripts in deploy/ and tests/ do the work.
-.PHONY: help build torch serve test soak bench bench-papers bench-effective bench-cpu format lint oracle cuda bundle clean
+.PHONY: help build torch serve test soak bench bench-papers bench-effective bench-cpu format lint oracle cuda bundle package package-test clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -44,8 +44,14 @@ oracle: ## regenerate the golden files with HF transformers (downloads 2.7 GB on
 cuda: ## fetch the CUDA compiler, compile penstock-shard-cuda and the GPU tests (no GPU needed)
 	@deploy/build_cuda
 
-bundle: ## pack binaries and libraries into a tarball that runs without a compiler (ARGS=--cuda: GPUs too)
+bundle: ## the tarball alone (ARGS=--cuda: with the program and tests for GPUs)
 	@deploy/bundle $(ARGS)
+
+package: ## make the Debian package, tarball, wheel and OCI image in build/packages (ARGS=--deb, ...)
+	@deploy/package $(ARGS)
+
+package-test: ## make every package twice, and install, serve and remove each
+	@tests/packages/run
 
 clean: ## remove build folders (keeps .deps and .venv)
 	rm -rf build build-asan build-clang build-tsan build-cuda

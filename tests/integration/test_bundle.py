@@ -28,7 +28,7 @@ def libraries_of(pid):
 
 def test_the_demo_model_is_served_from_a_bundle_without_torch(bundle):
     with Server(launcher=bundle / "bin" / "penstock-launcher",
-                model=bundle / "share" / "demo-model") as server:
+                model=bundle / "share" / "penstock" / "demo-model") as server:
         assert server.generate("Once upon a time", max_new_tokens=5)["generated_text"]
         processes = [server.popen.pid, *server.children()]
         used = {pathlib.Path(path) for path in set().union(*map(libraries_of, processes))}
