@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "scheduler/kv/prefix_sharing.h"
 #include "tests/unit/scheduler/harness.h"
 
 namespace penstock::scheduler {
@@ -191,6 +192,23 @@ TEST_F(AwaitedPrefixTest, ComputesThePrefixAgainIfTheGroupIsLost) {
   harness_.Apply(GroupLost{GroupId(0), harness_.epoch(), "gone"});
   EXPECT_EQ(harness_.state().waiting, 1u);
   EXPECT_THAT(Cached(harness_.Up()), ElementsAre(0));
+}
+
+TEST(PrefixSharing, ARequestAwaitsTheLongestPrefixThatARunningOneComputes) {
+  const GroupCapacity capacity = Harness::Capacity();
+  SequenceTable table(capacity, true, {});
+  const TextRegime regime(capacity);
+  const PrefixSharing sharing(table, regime);
+  Work work;
+  for (const std::uint32_t shared : {4, 12, 8}) {
+    work.request = Request(shared, shared, 9);
+    table.Add(work, SequenceId(shared), {.blocks = 6, .tokens = 24}, {});
+  }
+  work.request = Request(20, 16, 9);
+  const auto awaited = sharing.WhatToAwait(work, StepId(1));
+  ASSERT_TRUE(awaited.has_value());
+  EXPECT_EQ(awaited->owner, RequestId(12));
+  EXPECT_EQ(awaited->shared, 12u);
 }
 
 TEST(PrefixSharing, BlocksOfAFailedRequestAreNotFound) {
