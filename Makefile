@@ -32,6 +32,9 @@ bench-cpu: ## the CPU shard alone, against llama.cpp and over HTTP (ARGS="--quic
 bench-effective: ## compare nobatch, static and dynamic batching, with pictures (ARGS=FOLDER)
 	@tests/bench/effective/run $(ARGS)
 
+docs: ## build the documentation site into build/site and check its links
+	@deploy/docs
+
 format: ## rewrite C++ and Rust sources in the project's format
 	@tests/checks/run --fix
 
