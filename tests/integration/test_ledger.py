@@ -11,9 +11,8 @@ import time
 import typing
 
 import pytest
-from penstock_testing import at_once
 
-LONG = " ".join(f"word{i} and the dog" for i in range(120))
+LONG = list(range(5, 305))  # token ids
 REPEATED = "the old man " * 150
 REQUESTS = 10_000 if os.environ.get("PENSTOCK_LONG_TESTS") else 300
 HEAVY_TEMPLATE = ("{% for i in range(2000) %}{% for j in range(500) %}{% endfor %}{% endfor %}"
@@ -141,24 +140,23 @@ def same_prefix(server):
 def beside_prompts(server):
     """Prompts of others are in nearly every step of the victim."""
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        victim = pool.submit(completion, server, "victim", tokens=40)
+        victim = pool.submit(completion, server, "victim", tokens=8)
         i = 0
         while not victim.done():
-            completion(server, f"other-{i}", f"{i} {LONG}")
+            completion(server, f"other-{i}", [5 + i % 200, *LONG])
             i += 1
         victim.result()
 
 
 def grow_both(server):
-    """Two answers that do not fit together: one of them is preempted, the victim is the later one."""
-    def ask(i):
-        headers = {"X-Request-Id": ["first", "victim"][i]}
-        server.json("POST", "/v1/completions", {
-            "prompt": f"{i} once", "max_tokens": 100, "ignore_eos": True}, headers=headers)
-    at_once(2, ask)
-    if server.json("GET", "/requests/first")["preemptions"]:
-        return "first"
-    return "victim"
+    """Two answers that do not fit together. The later one has a long prompt, so it is preempted before
+    the middle of the other's answer."""
+    def ask(name, prompt):
+        server.json("POST", "/v1/completions", {"prompt": prompt, "ignore_eos": True},
+                    headers={"X-Request-Id": name})
+    with beside(server, lambda name: ask(name, [5])):
+        ask("victim", LONG[:200])
+    assert server.json("GET", "/requests/victim")["preemptions"] > 0
 
 
 @dataclasses.dataclass
@@ -185,17 +183,18 @@ PLANTS = [
     Plant("long prompt in chunks", (*TOKEN, "--max-step-tokens", "32"), alone(prompt=LONG), "prefill"),
     Plant("prompts of others", TOKEN, beside_prompts, "shared_decode"),
     Plant("batch full", (*STEP, "--max-batch-size", "1"), behind([LATER]), "queue_batch_size"),
-    Plant("batch full, two before it", (*STEP, "--max-batch-size", "1"), behind([LATER, LATER]),
+    Plant("batch full, three before it", (*STEP, "--max-batch-size", "1"), behind([LATER] * 3),
           "queue_order"),
-    Plant("K/V full", (*STEP, "--blocks", "8"), behind([{"tokens": 90}], tokens=60), "queue_blocks"),
+    Plant("K/V full", (*STEP, "--blocks", "8"), behind([{"tokens": 90}], tokens=40), "queue_blocks"),
     Plant("tokens of the batch",
           (*STEP, "--max-batch-total-tokens", "120", "--max-total-tokens", "100",
-           "--max-input-tokens", "60"), behind([{"tokens": 80}], tokens=60), "queue_total_tokens"),
+           "--max-input-tokens", "60"), behind([{"tokens": 80}], tokens=45), "queue_total_tokens"),
     Plant("same prefix", TOKEN, same_prefix, "queue_prefix"),
-    Plant("preemption", ("--step-time", "5ms", "--blocks", "10", "--admission", "optimistic"),
+    Plant("preemption", ("--step-time", "5ms", "--blocks", "30", "--admission", "optimistic",
+                         "--max-total-tokens", "450", "--max-input-tokens", "300"),
           grow_both, "preempted"),
     Plant("slow upload", (), send_slowly, "upload"),
-    Plant("slow client", (), read_slowly, "socket"),
+    Plant("slow client", ("--max-best-of", "64"), read_slowly, "socket"),
     Plant("huge prompt", ("--max-input-tokens", "500"), truncate, "tokenize"),
     Plant("heavy template", (), heavy_template, "template"),
     Plant("new grammar", (), heavy_grammar, "grammar"),
@@ -206,8 +205,8 @@ def test_the_planted_delay_is_named_first(simulated):
     wrong = {}
     for plant in PLANTS:
         server = simulated(*plant.options)
-        name = plant.run(server) or "victim"
-        ledger = ledger_of(server, name)
+        plant.run(server)
+        ledger = ledger_of(server, "victim")
         check_sum(ledger)
         if ledger["most"] != plant.kind:
             wrong[plant.name] = (plant.kind, ledger["most"], ledger["totals_ms"])
@@ -221,7 +220,7 @@ def test_sums_are_the_wall_time(simulated):
 
     def ask(i):
         begin = time.monotonic()
-        completion(server, f"r-{i}", f"{i} " + LONG[:(i % 7) * 100], tokens=1 + i % 9)
+        completion(server, f"r-{i}", [5 + i % 200, *LONG[:(i % 7) * 40]], tokens=1 + i % 9)
         took = 1000 * (time.monotonic() - begin)
         ledger = ledger_of(server, f"r-{i}")
         check_sum(ledger)
