@@ -145,7 +145,7 @@ def main():
     parser.add_argument("--out", type=Path, required=True)
     args = parser.parse_args()
     root = Path(__file__).resolve().parents[2]
-    models = [p for p in (root / "share/demo-model", root / "demo/model") if (p / "config.json").exists()]
+    models = [p for p in (root / "share/penstock/demo-model", root / "demo/model") if (p / "config.json").exists()]
     results = []
     reason = why_not(args.bin) if models else "the demo model is missing"
     missing = why_no_cpu(args.bin, models)

@@ -1,6 +1,7 @@
 """The packages, made twice, and places without Penstock's libraries to try them in.
 
-PENSTOCK_MADE_PACKAGES: a folder of packages that are made already. They take minutes, so they run with PENSTOCK_LONG_TESTS=1 (`make package-test`, `make soak`).
+They take minutes, so they run with PENSTOCK_LONG_TESTS=1 (`make package-test`, `make soak`).
+PENSTOCK_MADE_PACKAGES: a folder of packages that are made already.
 """
 
 import os
@@ -75,13 +76,15 @@ def bare_system(sandbox):
     if not pathlib.Path("/usr/sbin/debootstrap").exists():
         pytest.skip("debootstrap is not installed (deploy/bootstrap --tests installs it)")
     folder = BUILD / "chroots" / f"bare-{SUITE}"
-    if not (folder / "usr/bin/apt-get").exists() or (folder / "debootstrap").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(["/usr/sbin/debootstrap", "--variant=minbase", SUITE, folder, MIRROR],
+    if not folder.exists():
+        draft = folder.with_suffix(".new")
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.parent.mkdir(parents=True, exist_ok=True)
+        done = subprocess.run(["/usr/sbin/debootstrap", "--variant=minbase", SUITE, draft, MIRROR],
                               capture_output=True, text=True, timeout=1800, check=False)
         if done.returncode != 0:
             pytest.skip(f"debootstrap cannot fetch {SUITE} from {MIRROR}: {done.stdout[-300:]}")
+        draft.rename(folder)
     return folder
 
 
