@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -279,6 +280,11 @@ struct VectorFacts {
   std::vector<std::string> labels;  // of the classes
   bool sigmoid = false;             // classes do not exclude each other
   bool plain_scores = false;        // the score of a pair is the number itself, without a sigmoid
+  // Sizes to which an embedding may be cut. Only a model that was trained for it has any.
+  bool any_size = false;
+  std::vector<std::uint32_t> sizes;
+  std::map<std::string, std::string, std::less<>> prompts;  // by name: what stands before a text
+  std::string default_prompt;  // the name of the prompt of requests that name none
   friend bool operator==(const VectorFacts&, const VectorFacts&) = default;
 };
 

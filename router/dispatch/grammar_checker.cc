@@ -37,6 +37,13 @@ GrammarRefusal NotValid(const absl::Status& status, std::string field) {
   return {false, std::move(text), std::move(field)};
 }
 
+// What made the grammar: "grammar", the one part of a body, or the list that holds all parts.
+std::string FieldOf(const Grammar& grammar) {
+  if (grammar.parts.empty()) return "grammar";
+  const std::string& first = grammar.parts.front().field;
+  return grammar.parts.size() == 1 ? first : first.substr(0, first.find('['));
+}
+
 }  // namespace
 
 GrammarChecker::GrammarChecker(std::shared_ptr<const text::Tokenizer> tokenizer, std::uint32_t rows,
@@ -117,7 +124,7 @@ GrammarVerdict GrammarChecker::Judge(const Grammar& grammar) const {
     const auto compiled = (*vocabulary)->Compile(part.spec, {});
     if (!compiled.ok()) return NotValid(compiled.status(), part.field);
   }
-  return NotValid(status, "grammar");
+  return NotValid(status, FieldOf(grammar));
 }
 
 void GrammarChecker::Run() {

@@ -24,6 +24,7 @@
 #include "router/main/chat_source.h"
 #include "router/main/process_events.h"
 #include "router/main/settings.h"
+#include "router/main/vector_files.h"
 #include "router/main/shard_addresses.h"
 #include "router/metrics/metrics.h"
 #include "router/metrics/process_metrics.h"
@@ -185,6 +186,10 @@ std::optional<Failure> App::StartEngine() {
   options.stream_interval = values_.GetDuration("stream-interval");
   if (const auto seed = values_.FindInt("seed")) options.seed = static_cast<std::uint64_t>(*seed);
   options.facts = *std::move(facts);
+  if (auto& vectors = options.facts.vectors) {
+    const absl::Status read = AddVectorFiles(values_.GetString("model-id"), *vectors);
+    if (!read.ok()) return Failure{kExitModel, read};
+  }
   options.facts.has_chat_template = chat_ != nullptr;
   options.facts.template_has_tools = template_has_tools_;
   options.facts.template_has_developer = template_has_developer_;

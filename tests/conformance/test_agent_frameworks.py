@@ -4,6 +4,7 @@ The shard is simulated and outputs the last text between <<< and >>>, so the res
 """
 
 import json
+import typing
 
 import pytest
 
@@ -162,6 +163,30 @@ class TestInstructor:
             model="tgi", response_model=self.model, max_retries=0,
             messages=[{"role": "user", "content": 'Say <<<```json\n{"city": "Paris"}\n```>>> please.'}])
         assert collections.deque(parts, maxlen=1)[0].city == "Paris"
+
+    def test_a_loop_with_two_tools(self):
+        import pydantic
+
+        class get_time(pydantic.BaseModel):
+            """Looks it up."""
+            city: str
+
+        client = self.instructor.from_openai(self.plain, mode=self.instructor.Mode.PARALLEL_TOOLS)
+        answers = []
+        client.on("completion:response", answers.append)
+        messages = [{"role": "user", "content": QUESTION}]
+        wanted = list(client.chat.completions.create(
+            model="tgi", response_model=typing.Iterable[self.model | get_time], max_retries=0,
+            messages=messages))
+        assert [(type(call).__name__, call.city) for call in wanted] == [
+            ("get_weather", "Paris"), ("get_time", "Rome")]
+        message = answers[0].choices[0].message
+        messages.append(message.model_dump(exclude_none=True))
+        for call, model in zip(message.tool_calls, wanted, strict=True):
+            messages.append({"role": "tool", "tool_call_id": call.id,
+                             "content": run_tool(type(model).__name__, model.city)})
+        text = client.chat.completions.create(model="tgi", response_model=None, messages=messages)
+        assert text.choices[0].message.content == "It is 12 and noon."
 
     def test_errors(self):
         from instructor.core.exceptions import InstructorRetryException

@@ -125,7 +125,8 @@ def main():
     t = transformers
     dense = torch.nn.Linear(64, 24)
     made = {
-        "bert-mean": lambda f: embedder(f, t.BertConfig(**tokens, **SIZES), "mean_tokens"),
+        "bert-mean": lambda f: embedder(f, t.BertConfig(**tokens, **SIZES, is_matryoshka=True),
+                                        "mean_tokens"),
         "bert-dense": lambda f: embedder(f, t.BertConfig(**tokens, **SIZES), "cls_token",
                                          dense=dense, normalized=False),
         "roberta-cls": lambda f: embedder(

@@ -76,6 +76,12 @@ class Format final : public ErrorFormat {
     const ErrorFormat& openai = openai::ErrorsAbout({"messages", "max_tokens", "response_format"});
     ApiError api = openai.FromEngine(error, options);
     if (api.field == "response_format") RenameField(api, "output_config.format");
+    // tools[0].function.parameters of the chat that the request became
+    constexpr std::string_view kParameters = ".function.parameters";
+    if (api.field.starts_with("tools[") && api.field.ends_with(kParameters)) {
+      const std::size_t tool = api.field.size() - kParameters.size();
+      RenameField(api, api.field.substr(0, tool) + ".input_schema");
+    }
     if (error.length) api.message = ContextLength(*error.length);
     return api;
   }

@@ -18,6 +18,11 @@ std::string_view QuantizationOf(std::string_view backend) {
   return second == backend.npos ? std::string_view() : backend.substr(second + 1);
 }
 
+std::string_view TaskOf(const ModelFacts& facts) {
+  if (!facts.vectors) return "generate";
+  return facts.vectors->classifies ? "classify" : "embed";
+}
+
 }  // namespace
 
 void Info(const ApiContext& context, Exchange& exchange, bool own_keys) {
@@ -36,7 +41,8 @@ void Info(const ApiContext& context, Exchange& exchange, bool own_keys) {
     json::AppendMembers(body, "model_dtype", OrNull(facts.dtype), "model_device_type",
                         OrNull(facts.device), "model_backend", OrNull(facts.backend), "quantize",
                         OrNull(QuantizationOf(facts.backend)), "max_batch_total_tokens",
-                        facts.max_batch_total_tokens);
+                        facts.max_batch_total_tokens, "task", TaskOf(facts), "has_chat_template",
+                        facts.has_chat_template);
   }
   body += '}';
   exchange.Respond(JsonResponse(std::move(body)));

@@ -37,7 +37,7 @@ constexpr docs::Shape kShapes[] = {
      "max_input_tokens:integer max_total_tokens:integer validation_workers:integer "
      "max_client_batch_size:integer router:string version:string sha:string? docker_label:string? "
      "model_dtype?:string? model_device_type?:string? model_backend?:string? quantize?:string? "
-     "max_batch_total_tokens?:integer"},
+     "max_batch_total_tokens?:integer task?:string has_chat_template?:boolean"},
     {"ModelInfo", "id:string object:string created:integer owned_by:string max_model_len?:integer"},
     {"ModelsInfo", "object:string data:ModelInfo[]"},
     // TGI's chats and completions

@@ -1,8 +1,11 @@
 // /v1/embeddings and /embed.
 #include <absl/strings/escaping.h>
+#include <absl/strings/str_join.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "router/api/openai/dialect.h"
@@ -27,11 +30,45 @@ std::optional<ApiError> CheckEmbedder(const ModelFacts& facts) {
 
 std::optional<ApiError> CheckDimensions(const ModelFacts& facts,
                                         std::optional<std::uint32_t> dimensions) {
-  if (!dimensions || !facts.vectors) return std::nullopt;
-  const std::uint32_t most = facts.vectors->outputs;
-  if (*dimensions > 0 && *dimensions <= most) return std::nullopt;
-  return MustBe("dimensions", "from 1 to " + std::to_string(most) + ", the size of the embeddings",
-                std::to_string(*dimensions));
+  if (!dimensions || !facts.vectors || *dimensions == facts.vectors->outputs) return std::nullopt;
+  const VectorFacts& vectors = *facts.vectors;
+  const std::string given = std::to_string(*dimensions);
+  const std::string whole = std::to_string(vectors.outputs);
+  if (!vectors.sizes.empty()) {
+    if (std::ranges::find(vectors.sizes, *dimensions) != vectors.sizes.end()) return std::nullopt;
+    return MustBe("dimensions", whole + " or one of " + absl::StrJoin(vectors.sizes, ", "), given);
+  }
+  if (!vectors.any_size) {
+    return MustBe("dimensions", whole + ", since this model was not trained for shorter embeddings",
+                  given);
+  }
+  if (*dimensions > 0 && *dimensions < vectors.outputs) return std::nullopt;
+  return MustBe("dimensions", "from 1 to " + whole + ", the size of the embeddings", given);
+}
+
+// Puts the prompt before each text. Token ids are taken as they are, unless a prompt was named.
+std::optional<ApiError> AddPrompt(const ModelFacts& facts, const std::optional<std::string>& asked,
+                                  std::vector<EmbedInput>& inputs, std::string_view field) {
+  if (!facts.vectors) return std::nullopt;
+  const VectorFacts& vectors = *facts.vectors;
+  const std::string& name = asked ? *asked : vectors.default_prompt;
+  if (!asked && name.empty()) return std::nullopt;
+  const auto prompt = vectors.prompts.find(name);
+  if (prompt == vectors.prompts.end()) {
+    const auto append = [](std::string* out, const auto& each) { *out += each.first; };
+    const std::string names = absl::StrJoin(vectors.prompts, ", ", append);
+    return MustBe("prompt_name",
+                  names.empty() ? "absent, since this model has no prompts" : "one of " + names,
+                  name);
+  }
+  for (EmbedInput& input : inputs) {
+    if (auto* text = std::get_if<std::string>(&input.text)) {
+      text->insert(0, prompt->second);
+    } else if (asked) {
+      return MustBe(field, "text with `prompt_name`", "token ids");
+    }
+  }
+  return std::nullopt;
 }
 
 // A cut embedding is made a unit vector again.
@@ -105,11 +142,13 @@ void Embeddings(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange>
   if (!error && !base64 && request.encoding_format != "float") {
     error = MustBe("encoding_format", "float or base64", request.encoding_format);
   }
+  std::vector<EmbedInput> inputs = InputsOf(std::move(request.input));
+  if (!error) error = AddPrompt(facts, request.prompt_name, inputs, "input");
   if (error) return Refuse(context, *exchange, *std::move(error));
   Form form = FormOf(facts, request.dimensions, request.normalize);
   form.base64 = base64;
   const AnswerHead head = MakeHead(context, "embd", http.head);
-  EmbedRun run{"input", request.model, JobOf(request, InputsOf(std::move(request.input)))};
+  EmbedRun run{"input", request.model, JobOf(request, std::move(inputs))};
   RunEmbed(context, http.head, std::move(run), std::move(exchange),
            [head, form](const Embedded& embedded) { return EmbeddingsBody(head, form, embedded); });
 }
@@ -121,9 +160,11 @@ void Embed(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exch
   const ModelFacts facts = context.engine.Facts();
   auto error = CheckEmbedder(facts);
   if (!error) error = CheckDimensions(facts, request.dimensions);
+  std::vector<EmbedInput> inputs = InputsOf(std::move(request.inputs));
+  if (!error) error = AddPrompt(facts, request.prompt_name, inputs, "inputs");
   if (error) return Refuse(context, *exchange, *std::move(error));
   const Form form = FormOf(facts, request.dimensions, request.normalize);
-  EmbedRun run{"inputs", "", {InputsOf(std::move(request.inputs))}};
+  EmbedRun run{"inputs", "", {std::move(inputs)}};
   if (request.truncate) run.job.truncate = facts.max_input_tokens;
   RunEmbed(context, http.head, std::move(run), std::move(exchange),
            [form](const Embedded& embedded) { return EmbedBody(form, embedded); });

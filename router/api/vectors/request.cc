@@ -32,6 +32,7 @@ constexpr auto kEmbeddings = json::Join(
         MakeFieldOf<EmbeddingsRequest, &EmbeddingsRequest::dimensions>("dimensions",
                                                                        "a positive integer"),
         MakeFieldOf<EmbeddingsRequest, &EmbeddingsRequest::normalize>("normalize", "a boolean"),
+        MakeFieldOf<EmbeddingsRequest, &EmbeddingsRequest::prompt_name>("prompt_name", "a string"),
     });
 
 constexpr auto kEmbed = std::array{
@@ -39,6 +40,7 @@ constexpr auto kEmbed = std::array{
     MakeFieldOf<EmbedRequest, &EmbedRequest::truncate>("truncate", "a boolean"),
     MakeFieldOf<EmbedRequest, &EmbedRequest::normalize>("normalize", "a boolean"),
     MakeFieldOf<EmbedRequest, &EmbedRequest::dimensions>("dimensions", "a positive integer"),
+    MakeFieldOf<EmbedRequest, &EmbedRequest::prompt_name>("prompt_name", "a string"),
 };
 
 constexpr auto kRerank =

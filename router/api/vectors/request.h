@@ -30,6 +30,7 @@ struct EmbeddingsRequest : Common {
   std::string encoding_format = "float";
   std::optional<std::uint32_t> dimensions;
   std::optional<bool> normalize;
+  std::optional<std::string> prompt_name;
 };
 
 // text-embeddings-inference.
@@ -38,6 +39,7 @@ struct EmbedRequest {
   bool truncate = false;
   bool normalize = true;
   std::optional<std::uint32_t> dimensions;
+  std::optional<std::string> prompt_name;
 };
 
 struct RerankRequest : Common {

@@ -10,7 +10,6 @@ const MOST_BYTES = 2_000_000;
 const REDRAW_MS = 60;
 const SHORTEST_S = 0.05;  // a rate of less time says nothing
 const NUMBERS = ["temperature", "top_p", "max_tokens", "seed"];
-const NO_TEMPLATE = /no chat template|template not found|does not have a chat template/i;
 
 const make = (name, className, text) => {
   const node = document.createElement(name);
@@ -248,15 +247,10 @@ async function generate() {
     await receive(answer, redraw);
   } catch (error) {
     if (error.name === "AbortError") answer.note = "Stopped.";
-    else if (!plain && error.status && NO_TEMPLATE.test(error.message)) plain = "now";
     else answer.error = error.message;
   }
   clearTimeout(pending);
   abort = null;
-  if (plain === "now") {
-    plain = true;
-    return generate();
-  }
   mine.messages.push(answer);
   if (chat === mine) {
     save();
@@ -311,8 +305,10 @@ function edit() {
   $("box").focus();
 }
 
-export function start(name) {
+export function start(name, hasTemplate) {
   model = name;
+  plain = !hasTemplate;
+  draw();
 }
 
 export function set() {

@@ -63,7 +63,8 @@ async function readModel() {
     $("model").textContent = name;
     $("model").title = name;
     document.title = `${name} · Penstock`;
-    chat.start(name);
+    const info = await (await call("info")).json();
+    chat.start(name, info.has_chat_template !== false);
     notice("");
   } catch (error) {
     notice(error.message);

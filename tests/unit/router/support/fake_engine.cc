@@ -49,6 +49,16 @@ void FakeEngine::Tokenize(std::string text, TokenizeOptions options,
   done(std::move(spans));
 }
 
+void FakeEngine::Embed(EmbedJob job, std::function<void(EmbedResult)> done) {
+  std::vector<float> vector(facts.vectors ? facts.vectors->outputs : 0);
+  if (vector.size() >= 2) vector[0] = 3, vector[1] = 4;
+  Embedded embedded;
+  embedded.vectors.assign(job.inputs.size(), vector);
+  embedded.tokens = static_cast<std::uint32_t>(job.inputs.size());
+  embed_job = std::move(job);
+  done(std::move(embedded));
+}
+
 void FakeEngine::Detokenize(std::vector<TokenId> ids, std::function<void(DecodedTokens)> done) {
   done(std::string(ids.begin(), ids.end()));
 }

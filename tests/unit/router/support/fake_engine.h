@@ -38,6 +38,8 @@ class FakeEngine final : public Engine {
   void Tokenize(std::string text, TokenizeOptions options,
                 std::function<void(TokenizedText)> done) override;
   void Detokenize(std::vector<TokenId> ids, std::function<void(DecodedTokens)> done) override;
+  // A vector for each text: `facts.vectors->outputs` numbers, the first ones 3 and 4, the rest 0.
+  void Embed(EmbedJob job, std::function<void(EmbedResult)> done) override;
   void Cancel(RequestId request) override;
   ModelFacts Facts() const override;
   HealthReport CheckHealth() const override;
@@ -56,6 +58,7 @@ class FakeEngine final : public Engine {
   ModelFacts facts;
   std::map<std::string, RequestRecord> records;
   TokenizeOptions tokenize_options;  // of the last call
+  EmbedJob embed_job;                // of the last call
   // When set, a request is answered with these events at once, from a thread of its own.
   std::function<std::vector<GenerationEvent>(const GenerationRequest&)> script;
 
