@@ -13,7 +13,6 @@
 #include "common/log.h"
 #include "common/options/log_setup.h"
 #include "common/status.h"
-#include "launcher/child_output.h"
 #include "launcher/console.h"
 #include "launcher/launch_plan.h"
 #include "launcher/machine.h"
@@ -21,6 +20,7 @@
 #include "launcher/preflight.h"
 #include "launcher/router_check.h"
 #include "launcher/runtime_environment.h"
+#include "launcher/shard_output.h"
 #include "launcher/socket_dir.h"
 #include "launcher/supervisor.h"
 #include "launcher/tgi_rules.h"
@@ -62,17 +62,6 @@ Timeouts MakeTimeouts(const options::Values& values) {
   timeouts.failure = kFailureStop;
   timeouts.same_signal = kSameSignal;
   return timeouts;
-}
-
-absl::StatusOr<Machine> FindMachine() {
-  Machine machine;
-  machine.cores = UsableCores();
-  machine.gpus = UsableGpus(std::getenv("CUDA_VISIBLE_DEVICES"));
-  PENSTOCK_ASSIGN_OR_RETURN(machine.program_dir, ProgramFolder());
-  machine.cuda_shard = std::filesystem::exists(machine.program_dir + "/penstock-shard-cuda");
-  machine.torch_shard = std::filesystem::exists(machine.program_dir + "/penstock-shard-torch");
-  machine.has_kernels = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  return machine;
 }
 
 absl::StatusOr<Outcome> Supervise(const options::Values& values, Machine machine,
@@ -120,13 +109,9 @@ std::string BackendLine(const options::Values& values) {
   if (UsesSimulatedShards(values)) return "";
   absl::StatusOr<Machine> machine = FindMachine();
   if (!machine.ok()) return "";
-  machine->socket_prefix = "unused";
-  auto plan = MakeLaunchPlan(values, *machine);
-  if (!plan.ok()) return std::string(kLabel) + " = none: " + Message(plan.status()) + "\n";
-  ChildSpec& shard = plan->shards.front();
-  shard.arguments.emplace_back("--print-config");
-  const auto said = RunForOutput(shard);
-  const std::size_t begin = said.ok() ? said->text.rfind(kLabel) : std::string::npos;
+  const auto said = AskShard(values, *std::move(machine), "--print-config");
+  if (!said.ok()) return std::string(kLabel) + " = none: " + Message(said.status()) + "\n";
+  const std::size_t begin = said->text.rfind(kLabel);
   if (begin == std::string::npos) return "";
   return said->text.substr(begin, said->text.find('\n', begin) - begin) + "\n";
 }

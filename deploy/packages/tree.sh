@@ -7,9 +7,9 @@
 # SOURCE_DATE_EPOCH         date of every file in a package (default: that of the last commit)
 BIN=${PENSTOCK_BUILD_DIR:-build}/bin
 OUT=${PENSTOCK_PACKAGE_DIR:-build/packages}
-# What an operator uses; `penstock` where it is built.
-OPERATOR_PROGRAMS=(penstock-launcher penstock-router penstock-shard penstock-bench penstock-replay penstock-split)
-[ ! -x "$BIN/penstock" ] || OPERATOR_PROGRAMS=(penstock "${OPERATOR_PROGRAMS[@]}")
+# What an operator uses.
+OPERATOR_PROGRAMS=(penstock penstock-launcher penstock-router penstock-shard penstock-bench penstock-replay
+  penstock-split)
 # Other names of a program. A program reads the name by which it is started.
 ALIASES=(text-generation-launcher=penstock-launcher text-generation-router=penstock-router)
 SHARE=share/penstock
@@ -62,7 +62,6 @@ put_manuals() { # PREFIX PROGRAM...
 }
 
 put_completions() { # PREFIX
-  [ -x "$BIN/penstock" ] || return 0
   local prefix=$1/share
   mkdir -p "$prefix/bash-completion/completions" "$prefix/zsh/vendor-completions" "$prefix/fish/vendor_completions.d"
   "$BIN/penstock" completion bash >"$prefix/bash-completion/completions/penstock"

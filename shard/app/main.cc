@@ -14,6 +14,7 @@
 #include "common/options/values.h"
 #include "common/socket_names.h"
 #include "common/status.h"
+#include "shard/app/memory_report.h"
 #include "shard/app/platform.h"
 #include "shard/app/shard_options.h"
 #include "shard/service/run_shards.h"
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
       std::fputs(shard::BackendLine(line.values).c_str(), stdout);
     return *line.exit_code;
   }
+  if (line.values.GetBool("memory-plan")) return shard::PrintMemoryReport(line.values);
   const std::optional<std::int64_t> group = line.values.FindInt("group");
   options::ConfigureLog(line.values, ShardName(group, line.values.GetInt("rank")));
   const Notifier notifier = Notifier::FromEnvironment();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "shard/cache/padded/pool_split.h"
@@ -38,19 +37,6 @@ std::string StateOwners(const StatePlan& states) {
 }
 
 }  // namespace
-
-std::string HumanBytes(std::uint64_t bytes) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1024.0 && unit + 1 < std::size(kUnits)) {
-    value /= 1024.0;
-    ++unit;
-  }
-  char text[32];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
-  return text;
-}
 
 std::uint64_t ScratchBytes(const Program& program, std::uint32_t step_tokens,
                            std::uint32_t logit_rows, std::uint64_t element_bytes) {

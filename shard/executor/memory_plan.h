@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "common/human_bytes.h"
 #include "shard/cache/padded/pool_split.h"
 #include "shard/cache/paged/paged_layout.h"
 #include "shard/model/program.h"
@@ -54,9 +55,6 @@ absl::StatusOr<std::uint64_t> ChooseKvBytes(const MemoryNeeds& needs, std::uint6
 // One line: "memory plan of rank 0: weights 1.0 MiB, …; 2.0 GiB of 7.1 GiB free (limit: ulimit
 // -v)". ResourceExhausted with the same line if it does not fit.
 absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::uint64_t free_bytes);
-
-// "1.2 GiB".
-std::string HumanBytes(std::uint64_t bytes);
 
 // Of what the states of sequences leave of the cache's memory, snapshots may take 1 /
 // kSnapshotShare.

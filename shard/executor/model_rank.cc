@@ -146,24 +146,29 @@ v1::DescribeResponse ModelRank::Facts() const {
   return facts;
 }
 
-absl::Status ModelRank::Load(const LoadCallback& progress) {
-  progress(Stage("config", 0, 0, Duration(0)));
+absl::StatusOr<RankPlan> ModelRank::Plan() {
   PENSTOCK_ASSIGN_OR_RETURN(Model model, Model::Open(options_.model));
   model_.emplace(std::move(model));
   PENSTOCK_RETURN_IF_ERROR(CheckOptions());
   if (options_.padded) JoinKvGroups(model_->program);  // a padded KV row holds every position
-  log::Info("computes in " + std::string(DTypeName(model_->dtype)) + " (" + Stored(*model_) + ")" +
-            (model_->quantization == Quantization::kInt8 ? ", weights quantised to int8" : "") +
-            (model_->kv_type != KvType::kAuto
-                 ? ", K/V in " + std::string(KvTypeName(model_->kv_type))
-                 : ""));
   weight_bytes_ = model_->WeightBytes();
   if (options_.weight_bytes) {
     PENSTOCK_ASSIGN_OR_RETURN(weight_bytes_, options_.weight_bytes(*model_));
   }
   PENSTOCK_ASSIGN_OR_RETURN(const DeviceMemory memory, options_.device->Memory());
+  return RankPlan{Needs(kUsualStepTokens, memory), memory};
+}
+
+absl::Status ModelRank::Load(const LoadCallback& progress) {
+  progress(Stage("config", 0, 0, Duration(0)));
+  PENSTOCK_ASSIGN_OR_RETURN(const RankPlan planned, Plan());
+  log::Info("computes in " + std::string(DTypeName(model_->dtype)) + " (" + Stored(*model_) + ")" +
+            (model_->quantization == Quantization::kInt8 ? ", weights quantised to int8" : "") +
+            (model_->kv_type != KvType::kAuto
+                 ? ", K/V in " + std::string(KvTypeName(model_->kv_type))
+                 : ""));
   PENSTOCK_ASSIGN_OR_RETURN(const std::string plan,
-                            DescribeMemoryPlan(Needs(kUsualStepTokens, memory), memory.free_bytes));
+                            DescribeMemoryPlan(planned.needs, planned.memory.free_bytes));
   log::Info(plan);
   if (options_.on_plan) options_.on_plan(plan);
   StartGrammars();

@@ -53,10 +53,21 @@ struct ModelRankOptions {
   bool prefault_all = false;   // all of the KV cache, not only the blocks that are used first
 };
 
+// What a rank will need, and what its device has.
+struct RankPlan {
+  MemoryNeeds needs;
+  DeviceMemory memory;
+};
+
 class ModelRank final : public RankEngine {
  public:
   explicit ModelRank(ModelRankOptions options);
   ~ModelRank() override;
+
+  // Opens the folder and computes the memory plan. Reads no weights.
+  absl::StatusOr<RankPlan> Plan();
+  // Of the opened folder.
+  const Model& model() const { return *model_; }
 
   v1::DescribeResponse Facts() const override;
   absl::Status Load(const LoadCallback& progress) override;

@@ -21,6 +21,7 @@ ARROWS = {
     "shard": {"common", "proto", "text"},
     "launcher": {"common"},
     "tools": {"common", "scheduler", "sim", "proto", "text", "shard"},
+    "cli": {"common", "launcher", "tools"},
     "docs": {"proto"},  # examples: clients, which see the wire alone
     "tests": {
         "common",
@@ -32,6 +33,7 @@ ARROWS = {
         "shard",
         "launcher",
         "tools",
+        "cli",
     },
 }
 # Folder -> folders whose headers it may not reach, not even through other headers.

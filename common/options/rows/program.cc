@@ -20,6 +20,9 @@ constexpr OptionSpec kRows[] = {
         "check", Type::kBool, "false",
         "Read the keys, certificates and templates that the options name, report errors and exit.",
         {.components = kRouter}),
+    OptionSpec("memory-plan", Type::kBool, "false",
+               "Print what a rank of the model needs, as JSON, and exit; reads no weights.",
+               {.components = kShard}),
     OptionSpec("env", Type::kBool, "false",
                "Log versions, machine and devices before the start; exit after that if --model-id "
                "is unset.",

@@ -1,0 +1,16 @@
+// Checks of the address to listen on and of its certificate.
+#pragma once
+
+#include <string>
+
+#include "cli/doctor/finding.h"
+#include "common/options/values.h"
+
+namespace penstock::cli {
+
+Finding CheckPort(const std::string& host, int port);
+
+// --tls-cert and --tls-key, if they are set.
+Findings CheckTls(const options::Values& values);
+
+}  // namespace penstock::cli

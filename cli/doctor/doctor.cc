@@ -1,0 +1,112 @@
+#include "cli/doctor/doctor.h"
+
+#include <absl/strings/str_split.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "cli/doctor/address_checks.h"
+#include "cli/doctor/folder_checks.h"
+#include "cli/doctor/machine_checks.h"
+#include "cli/doctor/model_checks.h"
+#include "cli/doctor/program_checks.h"
+#include "cli/doctor/server_checks.h"
+#include "cli/model_folder.h"
+#include "common/exit_codes.h"
+#include "common/status.h"
+#include "launcher/hub/hub_cache.h"
+#include "launcher/shard_output.h"
+
+namespace penstock::cli {
+namespace {
+
+void Append(Findings& all, Findings more) {
+  for (Finding& finding : more) all.push_back(std::move(finding));
+}
+
+// Command line, environment and --config. A missing model is no problem: doctor need not start one.
+Findings CheckOptions(const Words& words, options::Values& values) {
+  absl::Status status = ReadLauncherWords(words, values);
+  if (!values.HasValue("model-id")) {
+    Words all = words;
+    all.emplace_back("--model-id=.");
+    options::Values unused(values.program());
+    status = ReadLauncherWords(all, unused);
+  }
+  if (status.ok()) return {Good("options, environment and --config are valid")};
+  Findings findings;
+  for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) {
+    findings.push_back(Bad(std::string(line), "`penstock serve --help-all` for the options"));
+  }
+  return findings;
+}
+
+Finding ModelNotHere(const std::string& model, const absl::Status& why) {
+  std::error_code error;
+  const bool folder = std::filesystem::exists(model, error);
+  if (hub::IsRepoId(model) && !folder && absl::IsNotFound(why)) {
+    return Good(model + " is not in the cache; the start will download it");
+  }
+  return Bad(Message(why), "the path of a folder, or the name ORG/NAME of a model of the hub");
+}
+
+// The folder of the model, or empty.
+std::string FindFolder(const options::Values& values, Findings& findings) {
+  const std::string& model = values.GetString("model-id");
+  if (model.empty()) return "";
+  const auto folder = FindModelFolder(values, model);
+  if (folder.ok()) return *folder;
+  findings.push_back(ModelNotHere(model, folder.status()));
+  return "";
+}
+
+void CheckModel(options::Values values, const std::string& folder, const launcher::Machine& machine,
+                Findings& findings) {
+  Append(findings, CheckModelFiles(folder));
+  const bool whole =
+      findings.back().ok() || findings.back().problem.find("template") != std::string::npos;
+  if (!whole || !values.Set("model-id", folder).ok()) return;
+  findings.push_back(CheckModelRuns(values, machine));
+}
+
+Findings CheckStart(const options::Values& values, const launcher::Machine& machine) {
+  Findings findings;
+  const std::string folder = FindFolder(values, findings);
+  Append(findings, CheckMachine(values.GetInt("num-shard"), folder));
+  findings.push_back(CheckPrograms(machine));
+  const Finding device = CheckDevice(values, machine);
+  findings.push_back(device);
+  if (!folder.empty() && device.ok()) CheckModel(values, folder, machine, findings);
+  const bool downloads = !values.GetString("model-id").empty() &&
+                         !std::filesystem::is_directory(values.GetString("model-id"));
+  Append(findings, CheckFolders(values, OfflineSettings(values).cache, downloads));
+  findings.push_back(
+      CheckPort(values.GetString("hostname"), static_cast<int>(values.GetInt("port"))));
+  Append(findings, CheckTls(values));
+  return findings;
+}
+
+}  // namespace
+
+int Doctor(Words words) {
+  const std::string url = TakeValue(words, "url");
+  if (const auto model = TakeFirst(words)) words.insert(words.begin(), "--model-id=" + *model);
+  options::Values values(options::ProgramFor(options::kLauncher));
+  Findings findings = CheckOptions(words, values);
+  if (url.empty()) {
+    const auto machine = launcher::FindMachine();
+    if (machine.ok()) Append(findings, CheckStart(values, *machine));
+  } else {
+    Append(findings, CheckServer(url, values.GetString("api-key")));
+    findings.push_back(CheckProxy([](const char* name) { return std::getenv(name); }));
+  }
+  int problems = 0;
+  for (const Finding& finding : findings) {
+    std::puts(LineOf(finding).c_str());
+    if (!finding.ok()) ++problems;
+  }
+  return problems == 0 ? kExitOk : kExitFailure;
+}
+
+}  // namespace penstock::cli

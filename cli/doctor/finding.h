@@ -1,0 +1,27 @@
+// What a check of `penstock doctor` found.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace penstock::cli {
+
+struct Finding {
+  std::string what;     // "port 3000 is free"
+  std::string problem;  // empty: ok
+  std::string advice;   // what to try
+
+  bool ok() const { return problem.empty(); }
+};
+
+inline Finding Good(std::string what) { return {std::move(what), "", ""}; }
+inline Finding Bad(std::string problem, std::string advice) {
+  return {"", std::move(problem), std::move(advice)};
+}
+
+using Findings = std::vector<Finding>;
+
+// "ok: WHAT" or "problem: PROBLEM; try ADVICE".
+std::string LineOf(const Finding& finding);
+
+}  // namespace penstock::cli

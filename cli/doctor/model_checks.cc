@@ -1,0 +1,128 @@
+#include "cli/doctor/model_checks.h"
+
+#include <unistd.h>
+
+#include <boost/json/object.hpp>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "cli/memory_needs.h"
+#include "common/human_bytes.h"
+#include "common/json_parse.h"
+#include "common/status.h"
+#include "launcher/preflight.h"
+#include "launcher/read_file.h"
+
+namespace penstock::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxDepth = 64;
+constexpr char kIndex[] = "model.safetensors.index.json";
+
+bool Exists(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+// A file that Git LFS would have replaced by the contents.
+bool IsPointer(const fs::path& path) {
+  std::ifstream file(path);
+  std::string line;
+  return std::getline(file, line) && line.starts_with("version https://git-lfs");
+}
+
+Finding CheckReadable(const std::string& folder) {
+  if (::access(folder.c_str(), R_OK | X_OK) != 0) {
+    return Bad(folder + " cannot be read: " + std::strerror(errno), "chmod u+rx on the folder");
+  }
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string path = entry.path();
+    if (::access(path.c_str(), R_OK) == 0) continue;
+    return Bad(path + " cannot be read: " + std::strerror(errno),
+               errno == ENOENT ? "downloading the model again: the link has no target"
+                               : "chmod u+r, or running as the user who owns it");
+  }
+  return Good("the files of the model can be read");
+}
+
+bool HasTemplate(const std::string& folder) {
+  if (Exists(folder + "/chat_template.jinja") || Exists(folder + "/chat_template.json"))
+    return true;
+  const auto text = launcher::ReadFile(folder + "/tokenizer_config.json", "tokenizer_config.json");
+  if (!text.ok()) return false;
+  const auto config = ParseJson(*text, kMaxDepth);
+  return config.ok() && config->is_object() && config->as_object().contains("chat_template");
+}
+
+Finding CheckTemplate(const std::string& folder) {
+  if (HasTemplate(folder)) return Good("the model has a chat template");
+  return Bad(folder + " has no chat template, so /v1/chat/completions is refused",
+             "--chat-template FILE, a chat model, or /v1/completions");
+}
+
+// The weight files that the index names.
+Finding CheckWeightFiles(const std::string& folder) {
+  std::set<std::string> names;
+  if (Exists(folder + "/" + kIndex)) {
+    const auto text = launcher::ReadFile(folder + "/" + kIndex, kIndex);
+    const auto index = text.ok() ? ParseJson(*text, kMaxDepth) : text.status();
+    const auto* map =
+        index.ok() && index->is_object() ? index->as_object().if_contains("weight_map") : nullptr;
+    if (map == nullptr || !map->is_object()) {
+      return Bad(folder + "/" + kIndex + " has no weight_map", "downloading the file again");
+    }
+    for (const auto& [tensor, name] : map->as_object()) {
+      if (name.is_string()) names.emplace(name.as_string().c_str());
+    }
+  }
+  for (const std::string& name : names) {
+    if (Exists(folder + "/" + name)) continue;
+    return Bad(folder + " lacks the weight file " + name, "downloading the rest of the model");
+  }
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() != ".safetensors" || !IsPointer(entry.path())) continue;
+    return Bad(entry.path().string() + " is a pointer of Git LFS, not the weights",
+               "`git lfs pull` in the folder");
+  }
+  return Good("the weight files are there");
+}
+
+}  // namespace
+
+Findings CheckModelFiles(const std::string& folder) {
+  const absl::Status files = launcher::CheckModelFolder(folder, launcher::ModelUse::kWeights);
+  if (!files.ok()) {
+    return {Bad(Message(files),
+                "another folder, or downloading the model again: "
+                "penstock serve MODEL --download-only")};
+  }
+  return {Good("config.json, tokenizer.json and weights are in " + folder), CheckReadable(folder),
+          CheckWeightFiles(folder), CheckTemplate(folder)};
+}
+
+Finding CheckModelRuns(const options::Values& values, const launcher::Machine& machine) {
+  const auto needs = AskMemoryNeeds(values, machine);
+  if (!needs.ok()) {
+    const std::string error = Message(needs.status());
+    const bool type = error.find("model_type") != error.npos;
+    return Bad(error, type ? "a model type of docs/models.md"
+                           : "`penstock fit`, or downloading the model again");
+  }
+  if (!needs->problem.empty()) return Bad(needs->problem, "`penstock fit` for the numbers");
+  if (!needs->Fits()) {
+    return Bad(
+        "the ranks need " + HumanBytes(needs->Fixed()) + " of " + HumanBytes(needs->free) + " free",
+        "--quantize int8, a smaller model or a larger machine");
+  }
+  return Good(needs->model_type + " runs on " + needs->backend + " and needs " +
+              HumanBytes(needs->Fixed()) + " of " + HumanBytes(needs->free) + " free");
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,18 @@
+// Checks of the folder of a model.
+#pragma once
+
+#include <string>
+
+#include "cli/doctor/finding.h"
+#include "common/options/values.h"
+#include "launcher/launch_plan.h"
+
+namespace penstock::cli {
+
+// The files of a folder, without asking a shard.
+Findings CheckModelFiles(const std::string& folder);
+
+// Whether a shard can run the model and has the memory for it.
+Finding CheckModelRuns(const options::Values& values, const launcher::Machine& machine);
+
+}  // namespace penstock::cli

@@ -1,0 +1,85 @@
+#include "cli/doctor/server_checks.h"
+
+#include <cstdlib>
+#include <optional>
+
+#include "cli/chat_reply.h"
+#include "common/status.h"
+
+namespace penstock::cli {
+namespace {
+
+std::string WithoutSlash(std::string path) {
+  while (path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+std::string Root(const bench::ServerUrl& url) {
+  return (url.tls ? "https://" : "http://") + url.HostHeader();
+}
+
+// OpenAI's clients add "/chat/completions" to it.
+Finding CheckVariable(const std::string& text) {
+  const auto url = bench::ParseServerUrl(text);
+  if (url && WithoutSlash(url->target) == "/v1") return Good("OPENAI_BASE_URL ends in /v1");
+  return Bad("OPENAI_BASE_URL=" + text + " does not end in /v1",
+             url ? "OPENAI_BASE_URL=" + Root(*url) + "/v1" : "http://HOST:PORT/v1");
+}
+
+}  // namespace
+
+Finding CheckBaseUrl(const std::string& text) {
+  const auto url = bench::ParseServerUrl(text);
+  if (!url) return Bad("--url " + text + " is no URL", "http://HOST:PORT");
+  const std::string path = WithoutSlash(url->target);
+  if (path == "/v1") return Good("the base URL of OpenAI's clients is " + text);
+  if (path.empty()) {
+    return Good("the base URL of OpenAI's clients is " + Root(*url) + "/v1, with /v1");
+  }
+  return Bad(
+      "the base URL " + text + " does not end in /v1, so clients ask routes that do not exist",
+      Root(*url) + "/v1");
+}
+
+Finding CheckHealth(const std::string& url, const absl::StatusOr<HttpAnswer>& answer) {
+  if (!answer.ok()) {
+    return Bad(
+        url + " cannot be reached: " + Message(answer.status()),
+        "the address that the launcher prints; --hostname 0.0.0.0 listens for other machines");
+  }
+  if (answer->status == 200) return Good(url + " is ready");
+  return Bad(url + " is not ready: GET /health gives " + std::to_string(answer->status) + " " +
+                 ErrorMessage(answer->body),
+             "waiting until the model is loaded, and the log of the launcher");
+}
+
+Finding CheckAccess(const absl::StatusOr<HttpAnswer>& answer, bool has_key) {
+  if (!answer.ok()) return Bad("GET /v1/models: " + Message(answer.status()), "the server's log");
+  if (answer->status == 401 || answer->status == 403) {
+    return has_key ? Bad("the server refuses the key", "another --api-key")
+                   : Bad("the server needs a key", "--api-key KEY");
+  }
+  if (answer->status == 200) return Good("GET /v1/models is answered");
+  return Bad(
+      "GET /v1/models gives " + std::to_string(answer->status) + " " + ErrorMessage(answer->body),
+      "another --url: it may be no server of Penstock");
+}
+
+Findings CheckServer(const std::string& text, const std::string& key) {
+  Findings findings = {CheckBaseUrl(text)};
+  const char* variable = std::getenv("OPENAI_BASE_URL");
+  if (variable != nullptr && *variable != '\0') findings.push_back(CheckVariable(variable));
+  auto url = bench::ParseServerUrl(text);
+  if (!url) return findings;
+  url->target.clear();
+  const HttpClient client(*url, key, {.insecure = true});
+  HttpCall call;
+  call.target = "/health";
+  findings.push_back(CheckHealth(Root(*url), client.Call(call)));
+  if (!findings.back().ok()) return findings;
+  call.target = "/v1/models";
+  findings.push_back(CheckAccess(client.Call(call), !key.empty()));
+  return findings;
+}
+
+}  // namespace penstock::cli

@@ -1,0 +1,16 @@
+// The other programs of Penstock, which lie beside this one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace penstock::cli {
+
+// Where a program would lie: "/opt/penstock/bin/penstock-bench".
+std::string ProgramPath(const std::string& program);
+
+// Replaces this process by the program. Returns only on an error, with the exit code; the error is
+// printed.
+int RunProgram(const std::string& program, const std::vector<std::string>& arguments);
+
+}  // namespace penstock::cli

@@ -1,0 +1,128 @@
+"""`penstock` as its user sees it: serve, chat, fit, models and what it prints of itself."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+
+from penstock_testing import BIN, DEMO_MODEL, Process
+
+PENSTOCK = BIN / "penstock"
+COMMIT = "a" * 40
+
+
+def run(*arguments, text="", env=None):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
+    return subprocess.run([PENSTOCK, *map(str, arguments)], input=text, capture_output=True,
+                          text=True, env={**clean, **(env or {})}, timeout=120)
+
+
+def test_an_unknown_command_names_the_nearest():
+    done = run("serv")
+    assert done.returncode == 2 and "did you mean `penstock serve`?" in done.stderr
+
+
+def test_it_prints_its_version_and_help():
+    assert re.fullmatch(r"penstock \d+\.\d+\.\d+\n", run("--version").stdout)
+    assert run("help").stdout == run("--help").stdout
+    for name in ("serve", "chat", "fit", "doctor", "models", "bench"):
+        done = run(name, "--help")
+        assert done.returncode == 0 and "sage: " in done.stdout, name + done.stderr
+
+
+def test_the_completion_for_bash_is_a_script_that_completes():
+    script = run("completion", "bash").stdout + """
+COMP_WORDS=(penstock doc); COMP_CWORD=1; _penstock; echo "${COMPREPLY[@]}"
+COMP_WORDS=(penstock serve --kv-cache-m); COMP_CWORD=2; _penstock; echo "${COMPREPLY[@]}"
+"""
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "doctor\n--kv-cache-memory\n", done.stderr
+
+
+def test_fit_reads_no_weights(tmp_path):
+    model = shutil.copytree(DEMO_MODEL, tmp_path / "model")
+    done = run("fit", model)
+    assert done.returncode == 0, done.stderr
+    assert "K/V per token" in done.stdout and "With --kv-cache-memory" in done.stdout
+    small = run("fit", model, "--memory", "1MiB")
+    assert small.returncode == 4 and "It does not fit" in small.stdout
+
+
+def test_models_lists_the_cache(tmp_path):
+    folder = tmp_path / "models--org--demo"
+    shutil.copytree(DEMO_MODEL, folder / "snapshots" / COMMIT)
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text(COMMIT)
+    [row] = json.loads(run("models", "--cache", tmp_path, "--json").stdout)
+    assert row["model"] == "org/demo" and row["supported"] and row["fits"]
+    assert run("models", "--cache", tmp_path).stdout.startswith("org/demo ")
+
+
+def test_serve_demo_serves_the_demo_model():
+    process = Process([PENSTOCK, "serve", "--demo", "--port", "0"])
+    try:
+        address = process.wait_line(r"address: (http://\S+)").group(1)
+        done = run("chat", "--url", address, text="Hello!\n")
+        assert done.returncode == 0 and done.stdout.strip(), done.stderr
+    finally:
+        process.stop()
+
+
+def test_chat_over_a_pipe_gives_the_answers_alone(demo_server, tmp_path):
+    saved = tmp_path / "chat.txt"
+    done = run("chat", "--url", demo_server.url + "/v1", "--system", "Be brief.",
+               text=f"Hello!\nAgain.\n/stats\n/save {saved}\n/quit\n")
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert "> " not in done.stdout and "\033" not in done.stdout
+    assert re.search(r"\d+ tokens, \d+\.\d tokens/s, first after \d+\.\d\d s; "
+                     r"prompt \d+ tokens, \d+ of them cached", done.stdout)
+    turns = re.findall(r"^(system|user|assistant): ", saved.read_text(), re.MULTILINE)
+    assert turns == ["system", "user", "assistant", "user", "assistant"]
+
+
+def test_chat_says_why_a_request_is_refused(demo_server):
+    done = run("chat", "--url", demo_server.url, "--model", "absent", text="Hello!\n")
+    assert done.returncode == 1 and "status 404" in done.stderr and "absent" in done.stderr
+
+
+def test_control_c_stops_the_answer_and_not_the_chat(simulated):
+    # Each token takes a fifth of a second, so that the answer is under way at the signal.
+    server = simulated("--step-time", "200ms")
+    main, terminal = pty.openpty()
+
+    def own_terminal():
+        os.setsid()
+        fcntl.ioctl(0, 0x540E, 0)  # TIOCSCTTY
+
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
+    chat = subprocess.Popen([PENSTOCK, "chat", "--url", server.url], stdin=terminal,
+                            stdout=subprocess.PIPE, env=clean, preexec_fn=own_terminal)
+    try:
+        def read_until(wanted):
+            text = b""
+            while not text.endswith(wanted):
+                byte = chat.stdout.read(1)
+                assert byte, text
+                text += byte
+            return text
+
+        read_until(b"> ")
+        os.write(main, b"Hello!\n")
+        assert chat.stdout.read(1)
+        chat.send_signal(signal.SIGINT)
+        read_until(b"> ")
+        os.write(main, b"/stats\n")
+        assert b"tokens/s" in read_until(b"> ")
+        chat.send_signal(signal.SIGINT)
+        read_until(b"> ")
+        os.write(main, b"/quit\n")
+        assert chat.wait(30) == 0
+    finally:
+        chat.kill()
+        chat.wait()
+        os.close(main)
+        os.close(terminal)

@@ -1,0 +1,257 @@
+"""`penstock doctor` names the cause of each planted fault."""
+
+import http.server
+import json
+import os
+import resource
+import shutil
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+from certificates import make_authority, make_certificate, need_openssl
+from penstock_testing import BIN, DEMO_MODEL
+
+PENSTOCK = BIN / "penstock"
+
+
+def doctor(*arguments, env=None, program=PENSTOCK, limits=(), options=("--port", "0")):
+    """(exit code, problems) of a run."""
+    clean = {k: v for k, v in os.environ.items()
+             if not k.startswith("PENSTOCK_") and "proxy" not in k.lower()}
+
+    def lower():
+        for limit, value in limits:
+            resource.setrlimit(limit, (value, value))
+
+    done = subprocess.run([program, "doctor", *map(str, arguments), *options],
+                          env={**clean, **(env or {})}, capture_output=True, text=True, timeout=60,
+                          preexec_fn=lower if limits else None)
+    problems = [line for line in done.stdout.splitlines() if line.startswith("problem: ")]
+    assert done.returncode == (1 if problems else 0), done.stdout + done.stderr
+    return "\n".join(problems)
+
+
+@pytest.fixture
+def model(tmp_path):
+    return shutil.copytree(DEMO_MODEL, tmp_path / "model")
+
+
+def edit_config(model, **changes):
+    path = model / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+@pytest.fixture
+def answers():
+    """answers({path: status}): the URL of a server that gives these answers."""
+    servers = []
+
+    def start(table):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(table.get(self.path, 404))
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"{}")
+
+            def log_message(self, *arguments):
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}"
+
+    yield start
+    for server in servers:
+        server.shutdown()
+
+
+@pytest.fixture
+def pair(tmp_path):
+    need_openssl()
+    make_authority(tmp_path, "ca")
+    make_certificate(tmp_path, "server", "ca", ["127.0.0.1"])
+    (tmp_path / "server.key").chmod(0o600)
+    return tmp_path
+
+
+def tls(folder, certificate="server.pem", key="server.key"):
+    return doctor("--tls-cert", folder / certificate, "--tls-key", folder / key)
+
+
+def test_a_good_set_up_has_no_problem():
+    assert doctor(DEMO_MODEL) == ""
+
+
+def test_a_port_in_use():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert f"--port {port}: in use" in doctor(options=("--port", port))
+
+
+def test_an_address_of_another_machine():
+    assert "192.0.2.1" in doctor("--hostname", "192.0.2.1")
+
+
+def test_an_unknown_key_of_the_config_file(tmp_path):
+    config = tmp_path / "server.yaml"
+    config.write_text("max_batch_sise: 8\n")
+    said = doctor("--config", config)
+    assert "server.yaml:1" in said and "max-batch-size" in said.replace("_", "-")
+
+
+def test_a_wrong_value_of_the_config_file(tmp_path):
+    config = tmp_path / "server.yaml"
+    config.write_text("max_batch_size: many\n")
+    assert "many" in doctor("--config", config)
+
+
+def test_a_missing_model_folder(tmp_path):
+    assert "absent" in doctor(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "model.safetensors"])
+def test_a_missing_file_of_the_model(model, name):
+    (model / name).unlink()
+    assert name.split(".")[-1] in doctor(model)
+
+
+def test_a_missing_chat_template(model):
+    for path in model.glob("chat_template*"):
+        path.unlink()
+    path = model / "tokenizer_config.json"
+    config = json.loads(path.read_text())
+    config.pop("chat_template", None)
+    path.write_text(json.dumps(config))
+    assert "no chat template" in doctor(model)
+
+
+def test_a_missing_weight_shard(model):
+    (model / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}))
+    assert "lacks the weight file model-2.safetensors" in doctor(model)
+
+
+def test_an_unsupported_model_type(model):
+    edit_config(model, model_type="martian")
+    assert "martian" in doctor(model)
+
+
+def test_truncated_weights(model):
+    path = model / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-1000])
+    assert "model.safetensors" in doctor(model)
+
+
+def test_a_file_that_is_a_pointer(model):
+    (model / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1\n")
+    assert "Git LFS" in doctor(model)
+
+
+def test_a_link_without_a_target(model):
+    (model / "generation_config.json").unlink()
+    (model / "generation_config.json").symlink_to(model / "gone")
+    assert "generation_config.json cannot be read" in doctor(model)
+
+
+def test_a_cache_that_is_too_large_for_the_memory(model):
+    assert "--kv-cache-memory" in doctor(model, "--kv-cache-memory", "900TiB")
+
+
+def test_a_limit_of_the_address_space():
+    assert "ulimit -v" in doctor(limits=[(resource.RLIMIT_AS, 1 << 30)])
+
+
+def test_a_limit_of_open_files():
+    assert "may open 100 files" in doctor(limits=[(resource.RLIMIT_NOFILE, 100)])
+
+
+def test_a_certificate_without_a_key(pair):
+    assert "--tls-key" in doctor("--tls-cert", pair / "server.pem")
+
+
+def test_a_key_of_another_certificate(pair):
+    make_certificate(pair, "other", "ca", ["127.0.0.1"])
+    assert "--tls-key" in tls(pair, key="other.key")
+
+
+def test_a_certificate_that_ends(pair):
+    make_certificate(pair, "old", "ca", ["127.0.0.1"], days=0)
+    (pair / "old.key").chmod(0o600)
+    assert "old.pem" in tls(pair, "old.pem", "old.key")
+
+
+def test_a_key_that_others_may_read(pair):
+    (pair / "server.key").chmod(0o644)
+    assert "chmod 600" in tls(pair)
+
+
+def test_a_hub_cache_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    said = doctor("org/model", env={"HF_HUB_CACHE": str(tmp_path / "file" / "hub")})
+    assert "hub cache" in said
+
+
+def test_a_weights_cache_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "--weights-cache" in doctor("--weights-cache", tmp_path / "file" / "kept")
+
+
+def test_a_folder_of_sockets_that_others_reach(tmp_path):
+    open_folder = tmp_path / "open"
+    open_folder.mkdir()
+    open_folder.chmod(0o755)
+    assert "must have mode 0700" in doctor("--shard-uds-path", open_folder / "shard")
+
+
+def test_a_gpu_that_is_asked_for_and_missing():
+    if os.path.exists("/dev/nvidiactl"):
+        pytest.skip("this machine has a driver")
+    assert "no NVIDIA driver" in doctor("--device", "cuda")
+
+
+def test_programs_of_mixed_versions(tmp_path):
+    for name in ("penstock", "penstock-launcher", "penstock-shard"):
+        os.link(BIN / name, tmp_path / name)
+    (tmp_path / "penstock-router").write_text("#!/bin/sh\necho penstock-router 0.0.1\n")
+    (tmp_path / "penstock-router").chmod(0o755)
+    assert "penstock-router is version 0.0.1" in doctor(program=tmp_path / "penstock")
+
+
+def test_files_from_the_future(model):
+    later = time.time() + 30 * 86400
+    os.utime(model / "config.json", (later, later))
+    assert "clock" in doctor(model)
+
+
+def test_a_proxy_that_catches_this_machine():
+    assert "http_proxy=http://proxy:3128" in doctor(env={"http_proxy": "http://proxy:3128"})
+
+
+def test_a_server_that_is_not_there():
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    assert "cannot be reached" in doctor("--url", f"http://127.0.0.1:{port}", options=())
+
+
+def test_a_server_that_is_not_ready(answers):
+    url = answers({"/health": 503})
+    assert "is not ready: GET /health gives 503" in doctor("--url", url, options=())
+
+
+def test_a_server_that_needs_a_key(answers):
+    url = answers({"/health": 200, "/v1/models": 401})
+    assert "needs a key" in doctor("--url", url, options=())
+    assert "refuses the key" in doctor("--url", url, "--api-key", "k", options=())
+
+
+def test_a_base_url_without_v1(answers):
+    url = answers({"/health": 200, "/v1/models": 200})
+    assert doctor("--url", f"{url}/v1", options=()) == ""
+    assert f"try {url}/v1" in doctor("--url", f"{url}/openai", options=())
+    said = doctor("--url", url, options=(), env={"OPENAI_BASE_URL": url})
+    assert f"try OPENAI_BASE_URL={url}/v1" in said
