@@ -12,15 +12,7 @@ def _start(program, arguments, name=None):
 
 
 def penstock():
-    arguments = sys.argv[1:]
-    if (FOLDER / "bin" / "penstock").exists():
-        _start("penstock", arguments)
-    # Without the command: serve MODEL [OPTION...] starts the launcher, and so do the launcher's options.
-    if arguments[:1] == ["serve"]:
-        del arguments[0]
-    if arguments and not arguments[0].startswith("-"):
-        arguments.insert(0, "--model-id")
-    _start("penstock-launcher", arguments)
+    _start("penstock", sys.argv[1:])
 
 
 def launcher():

@@ -43,8 +43,8 @@ TEST(DemoModelTest, IsFoundInAnInstallationAndInTheSourceTree) {
   EXPECT_EQ(FindDemoModel(folder / "build/bin"), std::nullopt);
   folder.Write("demo/model/config.json", "{}");
   EXPECT_EQ(FindDemoModel(folder / "build/bin"), folder / "demo/model");
-  folder.Write("build/share/penstock/demo/config.json", "{}");
-  EXPECT_EQ(FindDemoModel(folder / "build/bin"), folder / "build/share/penstock/demo");
+  folder.Write("build/share/penstock/demo-model/config.json", "{}");
+  EXPECT_EQ(FindDemoModel(folder / "build/bin"), folder / "build/share/penstock/demo-model");
 }
 
 TEST(ManPageTest, HasCommandsAndOptions) {
