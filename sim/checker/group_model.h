@@ -40,7 +40,7 @@ struct SequenceModel {
   std::optional<StepId> joined;
   bool listed = false;  // in this plan
 
-  // Plans from the next one on begin at or after this position: results have told the tokens
+  // Plans from the next one on begin at or after this position: results have given the tokens
   // before it.
   std::uint32_t Known() const {
     if (generated == 0) return planned;

@@ -10,8 +10,9 @@ namespace {
 constexpr std::uint32_t kMostBlocks = 1000;
 
 // The core's next decision defers a request for this reason.
-bool Says(const Told& told, const scheduler::Shortage& shortage, std::optional<RequestId> behind) {
-  const Decision* const next = told.NextDecision();
+bool Says(const OutputReader& core_outputs, const scheduler::Shortage& shortage,
+          std::optional<RequestId> behind) {
+  const Decision* const next = core_outputs.NextDecision();
   return next != nullptr && next->kind == DecisionKind::kDeferred &&
          next->short_of == shortage.budget && next->needed == shortage.needed &&
          next->available == shortage.available && next->behind == behind;
@@ -36,14 +37,14 @@ std::optional<std::string> CoreModel::Check(const Input& input, const Outputs& o
                                             const Snapshot& state) {
   if (stopped_) return std::nullopt;
   now_ = input.now;
-  Told told(out);
+  OutputReader core_outputs(out);
   try {
-    std::visit([this, &told](const auto& what) { On(what, told); }, input.what);
+    std::visit([this, &core_outputs](const auto& what) { On(what, core_outputs); }, input.what);
     if (stopped_) return std::nullopt;
-    MakeSteps(told);
-    waiting_.Explain(!groups_.empty(), now_, told);
-    for (auto& [id, group] : groups_) group.ExpectPinChanges(told);
-    told.ExpectEnd();
+    MakeSteps(core_outputs);
+    waiting_.Explain(!groups_.empty(), now_, core_outputs);
+    for (auto& [id, group] : groups_) group.ExpectPinChanges(core_outputs);
+    core_outputs.ExpectEnd();
     CheckState(state);
     return std::nullopt;
   } catch (const Difference& difference) {
@@ -62,21 +63,21 @@ Decision CoreModel::Say(RequestId request, DecisionKind kind) const {
   return decision;
 }
 
-void CoreModel::Refuse(RequestId request, const Shortage& why, Told& told) {
+void CoreModel::Refuse(RequestId request, const Shortage& why, OutputReader& core_outputs) {
   Decision decision = Say(request, DecisionKind::kRefused);
   decision.short_of = why.budget;
   decision.needed = why.needed;
   decision.available = why.available;
-  told.Expect(decision);
+  core_outputs.Expect(decision);
 }
 
-void CoreModel::On(const Arrival& arrival, Told& told) {
-  told.Expect(Say(arrival.request, DecisionKind::kQueued));
-  if (draining_) return Refuse(arrival.request, {}, told);
-  if (const auto why = WhyNever(arrival)) return Refuse(arrival.request, *why, told);
+void CoreModel::On(const Arrival& arrival, OutputReader& core_outputs) {
+  core_outputs.Expect(Say(arrival.request, DecisionKind::kQueued));
+  if (draining_) return Refuse(arrival.request, {}, core_outputs);
+  if (const auto why = WhyNever(arrival)) return Refuse(arrival.request, *why, core_outputs);
   if (waiting_.full()) {
     const std::uint64_t most = config_.max_waiting_requests;
-    return Refuse(arrival.request, {Budget::kQueue, most + 1, most}, told);
+    return Refuse(arrival.request, {Budget::kQueue, most + 1, most}, core_outputs);
   }
   ModelRequest request;
   request.arrival = arrival;
@@ -84,67 +85,67 @@ void CoreModel::On(const Arrival& arrival, Told& told) {
   waiting_.Add(std::move(request));
 }
 
-void CoreModel::EndWaiting(RequestId request, Told& told) {
+void CoreModel::EndWaiting(RequestId request, OutputReader& core_outputs) {
   waiting_.Remove(request);
-  told.Expect(Say(request, DecisionKind::kFinished));
+  core_outputs.Expect(Say(request, DecisionKind::kFinished));
 }
 
-void CoreModel::On(const Cancel& cancel, Told& told) {
-  if (waiting_.Find(cancel.request) != nullptr) return EndWaiting(cancel.request, told);
+void CoreModel::On(const Cancel& cancel, OutputReader& core_outputs) {
+  if (waiting_.Find(cancel.request) != nullptr) return EndWaiting(cancel.request, core_outputs);
   for (auto& [id, group] : groups_) {
-    if (group.Cancel(cancel.request, now_, told)) return;
+    if (group.Cancel(cancel.request, now_, core_outputs)) return;
   }
 }
 
-void CoreModel::On(const FinishAt& finish, Told& told) {
+void CoreModel::On(const FinishAt& finish, OutputReader& core_outputs) {
   if (const ModelWaiting* waits = waiting_.Find(finish.request)) {
     if (!waits->restart()) return;  // it has no output
-    if (finish.token_count <= waits->received()) return EndWaiting(finish.request, told);
+    if (finish.token_count <= waits->received()) return EndWaiting(finish.request, core_outputs);
     return waiting_.FinishAt(finish.request, finish.token_count);
   }
   for (auto& [id, group] : groups_) {
-    if (group.FinishAt(finish.request, finish.token_count, now_, told)) return;
+    if (group.FinishAt(finish.request, finish.token_count, now_, core_outputs)) return;
   }
 }
 
-void CoreModel::On(const StepDone& done, Told& told) {
+void CoreModel::On(const StepDone& done, OutputReader& core_outputs) {
   const auto group = groups_.find(done.group);
   if (group == groups_.end() || group->second.epoch() != done.result.epoch) return;
-  group->second.OnResult(done.result, now_, told);
-  Requeue(group->second, told);
+  group->second.OnResult(done.result, now_, core_outputs);
+  Requeue(group->second, core_outputs);
 }
 
-void CoreModel::On(const GroupUp& up, Told& told) {
+void CoreModel::On(const GroupUp& up, OutputReader& core_outputs) {
   const GroupCapacity& capacity = up.capacity;
   stopped_ = stopped_ || capacity.blocks > kMostBlocks;
-  Lose(up.group, told);
+  Lose(up.group, core_outputs);
   if (groups_.empty()) waiting_.MarkAll();
   groups_.try_emplace(up.group, config_, up, lengths_);
   placement_.Up(up.group);
 }
 
-void CoreModel::On(const GroupLost& lost, Told& told) {
+void CoreModel::On(const GroupLost& lost, OutputReader& core_outputs) {
   const auto group = groups_.find(lost.group);
-  if (group != groups_.end() && group->second.epoch() == lost.epoch) Lose(lost.group, told);
+  if (group != groups_.end() && group->second.epoch() == lost.epoch) Lose(lost.group, core_outputs);
 }
 
-void CoreModel::On(const ForgetPrefixes& what, Told&) {
+void CoreModel::On(const ForgetPrefixes& what, OutputReader&) {
   for (auto& [id, group] : groups_) group.Forget(what);
 }
 
-void CoreModel::Lose(GroupId id, Told& told) {
+void CoreModel::Lose(GroupId id, OutputReader& core_outputs) {
   const auto group = groups_.find(id);
   if (group == groups_.end()) return;
-  group->second.Lose(now_, told);
-  Requeue(group->second, told);
+  group->second.Lose(now_, core_outputs);
+  Requeue(group->second, core_outputs);
   groups_.erase(group);
   placement_.Down(id);
   if (groups_.empty()) waiting_.MarkAll();
 }
 
-void CoreModel::Requeue(ModelGroup& group, Told& told) {
+void CoreModel::Requeue(ModelGroup& group, OutputReader& core_outputs) {
   for (ModelRequest& request : group.TakePreempted()) {
-    told.Expect(Say(request.id(), DecisionKind::kQueued));
+    core_outputs.Expect(Say(request.id(), DecisionKind::kQueued));
     waiting_.Add(std::move(request));
   }
 }
@@ -157,26 +158,26 @@ bool CoreModel::AnyIdle() const {
 }
 
 // While a request waits and a group is idle, all groups are asked again.
-void CoreModel::MakeSteps(Told& told) {
+void CoreModel::MakeSteps(OutputReader& core_outputs) {
   for (const Reach reach : {Reach::kAll, Reach::kIdleFirst, Reach::kOwn}) {
     if (reach != Reach::kAll && (waiting_.empty() || !AnyIdle())) return;
     for (bool made = true; made;) {
       made = false;
-      for (auto& [id, group] : groups_) made = MakeStep(group, reach, told) || made;
+      for (auto& [id, group] : groups_) made = MakeStep(group, reach, core_outputs) || made;
     }
   }
 }
 
-bool CoreModel::MakeStep(ModelGroup& group, Reach reach, Told& told) {
+bool CoreModel::MakeStep(ModelGroup& group, Reach reach, OutputReader& core_outputs) {
   if (!group.CanPlan()) return false;
-  group.BeginStep(now_, told);
-  Requeue(group, told);
-  if (!TooFewJoin(group, told)) {
-    while (AdmitNext(group, reach, told)) {
+  group.BeginStep(now_, core_outputs);
+  Requeue(group, core_outputs);
+  if (!TooFewJoin(group, core_outputs)) {
+    while (AdmitNext(group, reach, core_outputs)) {
     }
   }
   const bool ends_alone = reach == Reach::kOwn || waiting_.empty();
-  return group.FinishStep(waiting_.all().size(), ends_alone, told);
+  return group.FinishStep(waiting_.all().size(), ends_alone, core_outputs);
 }
 
 WaitingModel::Fits CoreModel::FitsOf(const ModelGroup& group) const {
@@ -186,12 +187,12 @@ WaitingModel::Fits CoreModel::FitsOf(const ModelGroup& group) const {
 }
 
 // TGI's joining rule. A preempted request passed it before.
-bool CoreModel::TooFewJoin(ModelGroup& group, Told& told) {
+bool CoreModel::TooFewJoin(ModelGroup& group, OutputReader& core_outputs) {
   const std::uint32_t least = group.LeastNewcomers();
   if (least < 2) return false;
   const auto fits = FitsOf(group);
   const bool known = waiting_.FrontIsKnown(fits);
-  const ModelWaiting* front = known ? waiting_.Front(fits) : NamedByCore(group, told);
+  const ModelWaiting* front = known ? waiting_.Front(fits) : NamedByCore(group, core_outputs);
   if (known && (front == nullptr || front->restart())) return false;
   std::vector<const ModelRequest*> next;
   for (const ModelWaiting* each = front; each != nullptr; each = waiting_.After(*each)) {
@@ -200,8 +201,9 @@ bool CoreModel::TooFewJoin(ModelGroup& group, Told& told) {
   const std::uint32_t joining = group.Together(next, least);
   if (joining >= least) return false;
   const Shortage shortage{Budget::kJoinSize, least, joining};
-  if (!known && (front == nullptr || !Says(told, shortage, group.OldestRunning()))) return true;
-  waiting_.Defer(front->id(), shortage, group.OldestRunning(), now_, told);
+  if (!known && (front == nullptr || !Says(core_outputs, shortage, group.OldestRunning())))
+    return true;
+  waiting_.Defer(front->id(), shortage, group.OldestRunning(), now_, core_outputs);
   return true;
 }
 
@@ -215,11 +217,12 @@ const ModelWaiting* CoreModel::Candidate(const ModelGroup& group) const {
 }
 
 // Longest-prefix: the request that the core's next decision is about.
-const ModelWaiting* CoreModel::NamedByCore(const ModelGroup& group, const Told& told) const {
-  const Decision* const next = told.NextDecision();
+const ModelWaiting* CoreModel::NamedByCore(const ModelGroup& group,
+                                           const OutputReader& core_outputs) const {
+  const Decision* const next = core_outputs.NextDecision();
   if (next == nullptr || next->short_of == Budget::kOrder) return nullptr;
   // A refusal names no group. It may come after the next plan, which then counts the request.
-  const scheduler::StepInfo* const plan = told.NextStep();
+  const scheduler::StepInfo* const plan = core_outputs.NextStep();
   const bool later = plan != nullptr && plan->waiting >= waiting_.all().size();
   if (next->kind == DecisionKind::kRefused && later) return nullptr;
   if (next->kind == DecisionKind::kAdmitted) {
@@ -252,21 +255,21 @@ void CoreModel::CheckLongestPrefix(const ModelGroup& group, const ModelWaiting& 
                    " has no prefix in the cache and is not the first arrival"};
 }
 
-bool CoreModel::AdmitNext(ModelGroup& group, Reach reach, Told& told) {
+bool CoreModel::AdmitNext(ModelGroup& group, Reach reach, OutputReader& core_outputs) {
   if (waiting_.FrontIsKnown(FitsOf(group))) {
     const ModelWaiting* const next = Candidate(group);
-    return next != nullptr && Settle(group, next->id(), FateOf(*next, group, reach), told);
+    return next != nullptr && Settle(group, next->id(), FateOf(*next, group, reach), core_outputs);
   }
-  const ModelWaiting* const named = NamedByCore(group, told);
+  const ModelWaiting* const named = NamedByCore(group, core_outputs);
   if (named != nullptr) {
     const Fate fate = FateOf(*named, group, reach);
-    const DecisionKind kind = told.NextDecision()->kind;
+    const DecisionKind kind = core_outputs.NextDecision()->kind;
     const bool admitted = kind == DecisionKind::kAdmitted;
     if (admitted) CheckLongestPrefix(group, *named);
     const bool deferred =
-        fate.kind == Fate::Kind::kDeferred && Says(told, fate.shortage, fate.behind);
+        fate.kind == Fate::Kind::kDeferred && Says(core_outputs, fate.shortage, fate.behind);
     if (admitted || deferred || kind == DecisionKind::kRefused) {
-      return Settle(group, named->id(), fate, told);
+      return Settle(group, named->id(), fate, core_outputs);
     }
   }
   if (SomeoneWaits(group, reach)) return false;
@@ -274,22 +277,23 @@ bool CoreModel::AdmitNext(ModelGroup& group, Reach reach, Told& told) {
 }
 
 // Returns false if no further request is asked.
-bool CoreModel::Settle(ModelGroup& group, RequestId request, const Fate& fate, Told& told) {
+bool CoreModel::Settle(ModelGroup& group, RequestId request, const Fate& fate,
+                       OutputReader& core_outputs) {
   switch (fate.kind) {
     case Fate::Kind::kElsewhere:
       return false;
     case Fate::Kind::kDeferred:
-      waiting_.Defer(request, fate.shortage, fate.behind, now_, told);
+      waiting_.Defer(request, fate.shortage, fate.behind, now_, core_outputs);
       return false;
     case Fate::Kind::kRefused:
       waiting_.Remove(request);
-      Refuse(request, fate.shortage, told);
+      Refuse(request, fate.shortage, core_outputs);
       return true;
     case Fate::Kind::kAdmitted:
       break;
   }
   placement_.Admitted(group.id(), fate.uncached);
-  group.Admit(waiting_.Admit(request), SequenceId(++sequences_), now_, told);
+  group.Admit(waiting_.Admit(request), SequenceId(++sequences_), now_, core_outputs);
   return true;
 }
 

@@ -22,8 +22,8 @@
 #include "scheduler/scheduler.h"
 #include "sim/model/expected_lengths.h"
 #include "sim/model/model_group.h"
+#include "sim/model/output_reader.h"
 #include "sim/model/placement_model.h"
-#include "sim/model/told.h"
 #include "sim/model/waiting_model.h"
 
 namespace penstock::sim {
@@ -50,28 +50,28 @@ class CoreModel {
     std::uint64_t uncached = 0;
   };
 
-  void On(const scheduler::Arrival& arrival, Told& told);
-  void On(const scheduler::Cancel& cancel, Told& told);
-  void On(const scheduler::FinishAt& finish, Told& told);
-  void On(const scheduler::StepDone& done, Told& told);
-  void On(const scheduler::GroupUp& up, Told& told);
-  void On(const scheduler::GroupLost& lost, Told& told);
-  void On(const scheduler::ForgetPrefixes& what, Told& told);
-  void On(const scheduler::Drain&, Told&) { draining_ = true; }
+  void On(const scheduler::Arrival& arrival, OutputReader& core_outputs);
+  void On(const scheduler::Cancel& cancel, OutputReader& core_outputs);
+  void On(const scheduler::FinishAt& finish, OutputReader& core_outputs);
+  void On(const scheduler::StepDone& done, OutputReader& core_outputs);
+  void On(const scheduler::GroupUp& up, OutputReader& core_outputs);
+  void On(const scheduler::GroupLost& lost, OutputReader& core_outputs);
+  void On(const scheduler::ForgetPrefixes& what, OutputReader& core_outputs);
+  void On(const scheduler::Drain&, OutputReader&) { draining_ = true; }
 
-  void Lose(GroupId group, Told& told);
-  void Requeue(ModelGroup& group, Told& told);
-  void EndWaiting(RequestId request, Told& told);
+  void Lose(GroupId group, OutputReader& core_outputs);
+  void Requeue(ModelGroup& group, OutputReader& core_outputs);
+  void EndWaiting(RequestId request, OutputReader& core_outputs);
   Decision Say(RequestId request, DecisionKind kind) const;
-  void Refuse(RequestId request, const scheduler::Shortage& why, Told& told);
+  void Refuse(RequestId request, const scheduler::Shortage& why, OutputReader& core_outputs);
 
-  void MakeSteps(Told& told);
-  bool MakeStep(ModelGroup& group, Reach reach, Told& told);
-  bool TooFewJoin(ModelGroup& group, Told& told);
-  bool AdmitNext(ModelGroup& group, Reach reach, Told& told);
-  bool Settle(ModelGroup& group, RequestId request, const Fate& fate, Told& told);
+  void MakeSteps(OutputReader& core_outputs);
+  bool MakeStep(ModelGroup& group, Reach reach, OutputReader& core_outputs);
+  bool TooFewJoin(ModelGroup& group, OutputReader& core_outputs);
+  bool AdmitNext(ModelGroup& group, Reach reach, OutputReader& core_outputs);
+  bool Settle(ModelGroup& group, RequestId request, const Fate& fate, OutputReader& core_outputs);
   const ModelWaiting* Candidate(const ModelGroup& group) const;
-  const ModelWaiting* NamedByCore(const ModelGroup& group, const Told& told) const;
+  const ModelWaiting* NamedByCore(const ModelGroup& group, const OutputReader& core_outputs) const;
   bool SomeoneWaits(const ModelGroup& group, Reach reach) const;
   void CheckLongestPrefix(const ModelGroup& group, const ModelWaiting& chosen) const;
   WaitingModel::Fits FitsOf(const ModelGroup& group) const;

@@ -164,7 +164,7 @@ ModelSequence* GroupMemory::Victim() {
   return victim;
 }
 
-void GroupMemory::PreemptUntilCovered(StepId step, Time now, Told& told) {
+void GroupMemory::PreemptUntilCovered(StepId step, Time now, OutputReader& core_outputs) {
   unreserved_ = {};
   decode_waits_ = false;
   if (config_.admission == AdmissionMode::kGuaranteed) return;
@@ -178,7 +178,7 @@ void GroupMemory::PreemptUntilCovered(StepId step, Time now, Told& told) {
     ModelSequence* const victim = Victim();
     if (victim == nullptr) throw Difference{"finds nobody to preempt"};
     const Deficit of_victim = DecodeDeficit(*victim);
-    Preempt(*victim, beneficiary, step, now, told);
+    Preempt(*victim, beneficiary, step, now, core_outputs);
     unreserved_ -= of_victim;
   }
 }
@@ -194,7 +194,7 @@ Shortage GroupMemory::Exceeded() const {
 }
 
 void GroupMemory::Preempt(ModelSequence& victim, std::optional<RequestId> beneficiary, StepId step,
-                          Time now, Told& told) {
+                          Time now, OutputReader& core_outputs) {
   Decision decision = Say(victim, DecisionKind::kPreempted, now);
   const Shortage shortage = Exceeded();
   decision.short_of = shortage.budget;
@@ -202,15 +202,15 @@ void GroupMemory::Preempt(ModelSequence& victim, std::optional<RequestId> benefi
   decision.available = shortage.available;
   if (beneficiary != victim.id()) decision.behind = beneficiary;
   decision.step = step;
-  told.Expect(decision);
+  core_outputs.Expect(decision);
   victim.retiring = true;
   victim.preempted = true;
   ++victim.preemptions;
   ReleaseBlocks(victim);
-  ReclaimUnnamed(victim.sequence, now, told);
+  ReclaimUnnamed(victim.sequence, now, core_outputs);
 }
 
-void GroupMemory::Recompute(ModelSequence& sequence, Time now, Told& told) {
+void GroupMemory::Recompute(ModelSequence& sequence, Time now, OutputReader& core_outputs) {
   const bool at_length = sequence.PromptLeft() == 0 && sequence.PositionsLeft() == 0;
   if (sequence.retiring || sequence.plans_in_flight > 0 || !at_length) return;
   Decision decision = Say(sequence, DecisionKind::kPreempted, now);
@@ -218,17 +218,17 @@ void GroupMemory::Recompute(ModelSequence& sequence, Time now, Told& told) {
   decision.needed = sequence.PositionsAfter(1);
   decision.available = sequence.most_positions;
   decision.step = sequence.last_plan;
-  told.Expect(decision);
+  core_outputs.Expect(decision);
   sequence.retiring = true;
   sequence.preempted = true;
   sequence.recomputed = true;
   ReleaseBlocks(sequence);
-  ReclaimUnnamed(sequence.sequence, now, told);
+  ReclaimUnnamed(sequence.sequence, now, core_outputs);
 }
 
 // Grows the reservation to what is expected now, if there is room beside the other decodes, else
 // by what the next decode needs.
-bool GroupMemory::Reserve(ModelSequence& sequence, Time now, Told& told) {
+bool GroupMemory::Reserve(ModelSequence& sequence, Time now, OutputReader& core_outputs) {
   const Deficit deficit = unreserved_.none() ? Deficit{} : DecodeDeficit(sequence);
   if (deficit.none()) return true;
   if (decode_waits_ || !Covered(deficit, false)) {
@@ -246,7 +246,7 @@ bool GroupMemory::Reserve(ModelSequence& sequence, Time now, Told& told) {
       decision.short_of = Budget::kTotalTokens;
       decision.needed = deficit.tokens;
     }
-    told.Expect(decision);
+    core_outputs.Expect(decision);
     return false;
   }
   sequence.waits_for_memory = false;
@@ -401,22 +401,22 @@ void GroupMemory::ReclaimBlocks(ModelSequence& sequence) {
   sequence.adopted = sequence.entered = 0;
 }
 
-void GroupMemory::Finish(ModelSequence& sequence, Time now, Told& told) {
+void GroupMemory::Finish(ModelSequence& sequence, Time now, OutputReader& core_outputs) {
   sequence.retiring = true;
   sequence.preempted = false;
   ReleaseBlocks(sequence);
   Decision decision = Say(sequence, DecisionKind::kFinished, now);
   if (sequence.started) decision.step = sequence.last_plan;
-  told.Expect(decision);
+  core_outputs.Expect(decision);
 }
 
-void GroupMemory::ReclaimUnnamed(SequenceId id, Time now, Told& told) {
+void GroupMemory::ReclaimUnnamed(SequenceId id, Time now, OutputReader& core_outputs) {
   ModelSequence& sequence = sequences_.at(id);
   if (sequence.plans_in_flight > 0) return;
   Decision decision = Say(sequence, DecisionKind::kRetired, now);
   if (sequence.started) decision.step = sequence.last_plan;
   decision.available = sequence.blocks.size() + sequence.window.held();
-  told.Expect(decision);
+  core_outputs.Expect(decision);
   ReclaimBlocks(sequence);
   if (sequence.started) ended_.push_back(id);
   if (sequence.preempted) preempted_.push_back(sequence);
@@ -433,15 +433,16 @@ ModelSequence* GroupMemory::FindRunning(RequestId request) {
   return nullptr;
 }
 
-bool GroupMemory::Cancel(RequestId request, Time now, Told& told) {
+bool GroupMemory::Cancel(RequestId request, Time now, OutputReader& core_outputs) {
   ModelSequence* const sequence = FindRunning(request);
   if (sequence == nullptr) return false;
-  Finish(*sequence, now, told);
-  ReclaimUnnamed(sequence->sequence, now, told);
+  Finish(*sequence, now, core_outputs);
+  ReclaimUnnamed(sequence->sequence, now, core_outputs);
   return true;
 }
 
-bool GroupMemory::FinishAt(RequestId request, std::uint32_t tokens, Time now, Told& told) {
+bool GroupMemory::FinishAt(RequestId request, std::uint32_t tokens, Time now,
+                           OutputReader& core_outputs) {
   ModelSequence* const sequence = FindRunning(request);
   if (sequence == nullptr) return false;
   if (tokens > sequence->received()) {
@@ -449,25 +450,25 @@ bool GroupMemory::FinishAt(RequestId request, std::uint32_t tokens, Time now, To
     return true;
   }
   lengths_.Learn(sequence->arrival, tokens);
-  Finish(*sequence, now, told);
-  ReclaimUnnamed(sequence->sequence, now, told);
+  Finish(*sequence, now, core_outputs);
+  ReclaimUnnamed(sequence->sequence, now, core_outputs);
   return true;
 }
 
-void GroupMemory::ExpectPinChanges(Told& told) {
+void GroupMemory::ExpectPinChanges(OutputReader& core_outputs) {
   for (scheduler::PinChange& change : store_.TakePinChanges()) {
     change.group = id_;
-    told.Expect(change);
+    core_outputs.Expect(change);
   }
 }
 
-void GroupMemory::Lose(Time now, Told& told) {
+void GroupMemory::Lose(Time now, OutputReader& core_outputs) {
   for (auto& [id, sequence] : sequences_) {
     if (sequence.preempted) preempted_.push_back(sequence);
-    if (!sequence.retiring) Finish(sequence, now, told);
+    if (!sequence.retiring) Finish(sequence, now, core_outputs);
   }
   store_.ForgetAll();
-  ExpectPinChanges(told);
+  ExpectPinChanges(core_outputs);
 }
 
 void GroupMemory::AddTo(scheduler::Snapshot& sum) const {

@@ -18,7 +18,7 @@
 #include "sim/model/expected_lengths.h"
 #include "sim/model/group_needs.h"
 #include "sim/model/model_sequence.h"
-#include "sim/model/told.h"
+#include "sim/model/output_reader.h"
 
 namespace penstock::sim {
 
@@ -35,11 +35,11 @@ class GroupMemory : protected GroupNeeds {
   // Preempted requests that no plan in flight names.
   std::vector<ModelRequest> TakePreempted() { return std::exchange(preempted_, {}); }
 
-  bool Cancel(RequestId request, Time now, Told& told);
-  bool FinishAt(RequestId request, std::uint32_t tokens, Time now, Told& told);
+  bool Cancel(RequestId request, Time now, OutputReader& core_outputs);
+  bool FinishAt(RequestId request, std::uint32_t tokens, Time now, OutputReader& core_outputs);
   void Forget(const scheduler::ForgetPrefixes& what) { store_.Forget(what.tenant, what.made_by); }
-  void ExpectPinChanges(Told& told);
-  void Lose(Time now, Told& told);
+  void ExpectPinChanges(OutputReader& core_outputs);
+  void Lose(Time now, OutputReader& core_outputs);
   void AddTo(scheduler::Snapshot& sum) const;
 
  protected:
@@ -58,21 +58,21 @@ class GroupMemory : protected GroupNeeds {
   ModelSequence& Add(ModelRequest request, SequenceId id, const StoreMatch& match);
 
   // Sequences that reached the original length with no plan in flight begin again.
-  void Recompute(ModelSequence& sequence, Time now, Told& told);
+  void Recompute(ModelSequence& sequence, Time now, OutputReader& core_outputs);
 
   // Memory of decodes of at most `max_rows_` rows.
-  void PreemptUntilCovered(StepId step, Time now, Told& told);
-  bool Reserve(ModelSequence& sequence, Time now, Told& told);
+  void PreemptUntilCovered(StepId step, Time now, OutputReader& core_outputs);
+  bool Reserve(ModelSequence& sequence, Time now, OutputReader& core_outputs);
   void UpdateHeadroom();
 
   // The sequence computed these positions in its own blocks.
   void Enter(ModelSequence& sequence, StepId step);
   void Pin(ModelSequence& sequence, StepId step);
   // The request is over.
-  void Finish(ModelSequence& sequence, Time now, Told& told);
+  void Finish(ModelSequence& sequence, Time now, OutputReader& core_outputs);
   void ReleaseBlocks(ModelSequence& sequence);
   void ReclaimBlocks(ModelSequence& sequence);
-  void ReclaimUnnamed(SequenceId id, Time now, Told& told);
+  void ReclaimUnnamed(SequenceId id, Time now, OutputReader& core_outputs);
   Decision Say(const ModelSequence& sequence, DecisionKind kind, Time now) const;
 
   const GroupId id_;
@@ -108,7 +108,7 @@ class GroupMemory : protected GroupNeeds {
   ModelSequence* Victim();
   scheduler::Shortage Exceeded() const;
   void Preempt(ModelSequence& victim, std::optional<RequestId> beneficiary, StepId step, Time now,
-               Told& told);
+               OutputReader& core_outputs);
   void Follow(ModelSequence& sequence, const std::vector<History>& histories, StepId step);
   void Attach(const ModelSequence& sequence, StoreBlock node, std::size_t index, StepId step);
   ModelSequence* FindRunning(RequestId request);

@@ -143,7 +143,7 @@ std::uint32_t ModelGroup::MaxRows() const {
   return std::clamp((rows - std::min(rows, candidates)) / plain, 1u, config_.max_decode_rows);
 }
 
-void ModelGroup::BeginStep(Time now, Told& told) {
+void ModelGroup::BeginStep(Time now, OutputReader& core_outputs) {
   const StepId step = draft_.step;
   draft_ = ModelStep{};
   draft_.step = step;
@@ -153,19 +153,19 @@ void ModelGroup::BeginStep(Time now, Told& told) {
   row_segments_.clear();
   open_ = running() == 0;
   max_rows_ = MaxRows();
-  PreemptUntilCovered(step, now, told);
+  PreemptUntilCovered(step, now, core_outputs);
   for (auto& [id, sequence] : sequences_) {
-    AddDecode(sequence, now, told);
+    AddDecode(sequence, now, core_outputs);
     KeepRow(sequence);
   }
-  SplitDecodes(now, told);
+  SplitDecodes(now, core_outputs);
   UpdateHeadroom();
-  for (auto& [id, sequence] : sequences_) AddChunk(sequence, now, told);
+  for (auto& [id, sequence] : sequences_) AddChunk(sequence, now, core_outputs);
 }
 
-void ModelGroup::AddDecode(ModelSequence& sequence, Time now, Told& told) {
+void ModelGroup::AddDecode(ModelSequence& sequence, Time now, OutputReader& core_outputs) {
   const std::uint32_t wanted = sequence.NextRows(max_rows_);
-  if (wanted == 0 || !Reserve(sequence, now, told)) return;
+  if (wanted == 0 || !Reserve(sequence, now, core_outputs)) return;
   const std::uint64_t context = sequence.PositionsAfter(sequence.TokensOf(wanted));
   const std::uint32_t rows = std::min(wanted, draft_.tokens_left);
   if (rows < std::max(1u, sequence.candidates())) return;
@@ -197,7 +197,7 @@ void ModelGroup::KeepRow(const ModelSequence& sequence) {
   row_segments_.emplace_back();
 }
 
-void ModelGroup::SplitDecodes(Time now, Told& told) {
+void ModelGroup::SplitDecodes(Time now, OutputReader& core_outputs) {
   if (rows_.empty()) return;
   partition_.Update(rows_, times_.LaunchCells());
   const auto& parts = partition_.parts();
@@ -223,7 +223,7 @@ void ModelGroup::SplitDecodes(Time now, Told& told) {
     decision.needed = parts.size();
     decision.available = part_of[row];
     decision.step = draft_.step;
-    told.Expect(decision);
+    core_outputs.Expect(decision);
   }
 }
 
@@ -256,7 +256,7 @@ Duration ModelGroup::TimeAllowed() const {
   return std::max(target, alone + alone / 4);
 }
 
-void ModelGroup::AddChunk(ModelSequence& sequence, Time now, Told& told) {
+void ModelGroup::AddChunk(ModelSequence& sequence, Time now, OutputReader& core_outputs) {
   const std::uint32_t left = sequence.PromptLeft();
   if (sequence.retiring || left == 0) return;
   const std::uint32_t wanted =
@@ -293,7 +293,7 @@ void ModelGroup::AddChunk(ModelSequence& sequence, Time now, Told& told) {
   decision.needed = left;
   decision.available = fit.count;
   decision.step = draft_.step;
-  told.Expect(decision);
+  core_outputs.Expect(decision);
 }
 
 void ModelGroup::Tell(const ModelSequence& sequence, BlockOp::Kind kind, StoreSnapshot snapshot) {
@@ -331,18 +331,18 @@ void ModelGroup::SaveState(const ModelSequence& sequence) {
   if (snapshot) Tell(sequence, BlockOp::Kind::kSaveState, *snapshot);
 }
 
-// Draws blocks until they cover the positions, and tells those that no plan has told.
+// Draws blocks until they cover the positions, and names those that no plan has named.
 void ModelGroup::Grow(ModelSequence& sequence, std::uint64_t positions) {
   while (sequence.blocks.size() * capacity_.block_size < positions) {
     if (sequence.reserved == 0) throw Difference{"a sequence grows beyond its reservation"};
     --sequence.reserved;
     sequence.blocks.push_back(store_.Draw());
   }
-  for (; sequence.told_blocks < sequence.blocks.size(); ++sequence.told_blocks) {
-    const bool drawn = sequence.told_blocks >= sequence.adopted;
+  for (; sequence.named_blocks < sequence.blocks.size(); ++sequence.named_blocks) {
+    const bool drawn = sequence.named_blocks >= sequence.adopted;
     ModelStep::BlockChange change;
     change.sequence = sequence.sequence;
-    change.block = sequence.blocks[sequence.told_blocks];
+    change.block = sequence.blocks[sequence.named_blocks];
     change.drawn = drawn;
     draft_.blocks.push_back(change);
   }
@@ -358,12 +358,12 @@ void ModelGroup::GrowWindow(ModelSequence& sequence, std::uint64_t positions) {
     if (window.held() == window.claim) throw Difference{"a sequence grows beyond its claim"};
     window.blocks.emplace_back(store_.DrawInWindow());
   }
-  for (; window.told < window.blocks.size(); ++window.told) {
-    const auto& entry = window.blocks[window.told];
+  for (; window.named < window.blocks.size(); ++window.named) {
+    const auto& entry = window.blocks[window.named];
     ModelStep::BlockChange change;
     change.sequence = sequence.sequence;
     change.block = entry.value_or(0);
-    change.drawn = window.told >= before;
+    change.drawn = window.named >= before;
     change.in_window = true;
     change.none = !entry;
     draft_.blocks.push_back(change);
@@ -378,7 +378,7 @@ void ModelGroup::Name(ModelSequence& sequence, const ModelStep::Rows& rows) {
   sequence.last_plan = draft_.step;
 }
 
-void ModelGroup::Admit(ModelRequest request, SequenceId id, Time now, Told& told) {
+void ModelGroup::Admit(ModelRequest request, SequenceId id, Time now, OutputReader& core_outputs) {
   batch_ = {request.prompt(), request.arrival.max_new_tokens};
   draft_.admitted = true;
   const StoreMatch match = Match(request, draft_.step);
@@ -391,12 +391,12 @@ void ModelGroup::Admit(ModelRequest request, SequenceId id, Time now, Told& told
   decision.needed = needed;
   decision.available = available;
   decision.step = draft_.step;
-  told.Expect(decision);
-  AddChunk(sequence, now, told);
+  core_outputs.Expect(decision);
+  AddChunk(sequence, now, core_outputs);
   if (sequence.tail_to_copy) throw Difference{"a tail is not copied by the step that admits"};
 }
 
-bool ModelGroup::FinishStep(std::size_t waiting, bool ends_alone, Told& told) {
+bool ModelGroup::FinishStep(std::size_t waiting, bool ends_alone, OutputReader& core_outputs) {
   open_ = false;
   const bool only_ends = draft_.segments.empty();
   if (only_ends && !(ends_alone && in_flight_.empty() && !ended_.empty())) return false;
@@ -408,8 +408,9 @@ bool ModelGroup::FinishStep(std::size_t waiting, bool ends_alone, Told& told) {
     }
   }
   Describe(waiting);
-  const std::size_t plan = told.TakePlan(id());
-  comparison_.Compare(draft_, epoch_, told.out().plans[plan], told.out().steps[plan]);
+  const std::size_t plan = core_outputs.TakePlan(id());
+  comparison_.Compare(draft_, epoch_, core_outputs.out().plans[plan],
+                      core_outputs.out().steps[plan]);
   InFlight& step = in_flight_.emplace_back();
   step.step = draft_.step;
   step.predicted = draft_.info.predicted;
@@ -444,7 +445,7 @@ void ModelGroup::Describe(std::size_t waiting) {
 
 // --- Results
 
-void ModelGroup::OnResult(const StepResult& result, Time now, Told& told) {
+void ModelGroup::OnResult(const StepResult& result, Time now, OutputReader& core_outputs) {
   if (in_flight_.empty() || in_flight_.front().step != result.step) return;
   const InFlight done = std::move(in_flight_.front());
   in_flight_.pop_front();
@@ -455,15 +456,15 @@ void ModelGroup::OnResult(const StepResult& result, Time now, Told& told) {
     --sequence.plans_in_flight;
     if (sequence.padded_since == done.step) ReclaimBlocks(sequence);
   }
-  for (const SequenceResult& part : result.sequences) TakePart(part, now, told);
-  for (const auto& [id, most] : done.named) Recompute(sequences_.at(id), now, told);
+  for (const SequenceResult& part : result.sequences) TakePart(part, now, core_outputs);
+  for (const auto& [id, most] : done.named) Recompute(sequences_.at(id), now, core_outputs);
   for (const auto& [id, most] : done.named) {
     const auto it = sequences_.find(id);
-    if (it != sequences_.end() && it->second.retiring) ReclaimUnnamed(id, now, told);
+    if (it != sequences_.end() && it->second.retiring) ReclaimUnnamed(id, now, core_outputs);
   }
 }
 
-void ModelGroup::TakePart(const SequenceResult& part, Time now, Told& told) {
+void ModelGroup::TakePart(const SequenceResult& part, Time now, OutputReader& core_outputs) {
   const auto it = sequences_.find(part.sequence);
   if (it == sequences_.end()) return;
   ModelSequence& sequence = it->second;
@@ -485,7 +486,7 @@ void ModelGroup::TakePart(const SequenceResult& part, Time now, Told& told) {
   if (!ends && sequence.received() < sequence.Last()) return;
   const bool by_length = sequence.received() >= sequence.Last();
   if (!failed || by_length) lengths_.Learn(sequence.arrival, sequence.received());
-  Finish(sequence, now, told);
+  Finish(sequence, now, core_outputs);
 }
 
 void ModelGroup::AddTo(scheduler::Snapshot& sum) const {

@@ -55,11 +55,11 @@ class ModelGroup : private GroupMemory {
   std::uint32_t Together(const std::vector<const ModelRequest*>& requests,
                          std::uint32_t most) const;
 
-  void BeginStep(Time now, Told& told);
-  void Admit(ModelRequest request, SequenceId id, Time now, Told& told);
+  void BeginStep(Time now, OutputReader& core_outputs);
+  void Admit(ModelRequest request, SequenceId id, Time now, OutputReader& core_outputs);
   // Returns false if there is no plan.
-  bool FinishStep(std::size_t waiting, bool ends_alone, Told& told);
-  void OnResult(const StepResult& result, Time now, Told& told);
+  bool FinishStep(std::size_t waiting, bool ends_alone, OutputReader& core_outputs);
+  void OnResult(const StepResult& result, Time now, OutputReader& core_outputs);
   void AddTo(scheduler::Snapshot& sum) const;
 
  private:
@@ -76,12 +76,12 @@ class ModelGroup : private GroupMemory {
   std::uint32_t SharedBlocks(const ModelSequence& sequence, const std::vector<TokenId>& tokens,
                              std::size_t found) const;
   std::uint32_t MaxRows() const;
-  void AddDecode(ModelSequence& sequence, Time now, Told& told);
+  void AddDecode(ModelSequence& sequence, Time now, OutputReader& core_outputs);
   void CopyTail(ModelSequence& sequence);
   void GrowWindow(ModelSequence& sequence, std::uint64_t positions);
   void KeepRow(const ModelSequence& sequence);
-  void SplitDecodes(Time now, Told& told);
-  void AddChunk(ModelSequence& sequence, Time now, Told& told);
+  void SplitDecodes(Time now, OutputReader& core_outputs);
+  void AddChunk(ModelSequence& sequence, Time now, OutputReader& core_outputs);
   Fit FitOf(std::uint32_t first, std::uint32_t wanted) const;
   Duration TimeAllowed() const;
   void Grow(ModelSequence& sequence, std::uint64_t positions);
@@ -90,7 +90,7 @@ class ModelGroup : private GroupMemory {
   // Where the prompt is cut.
   void SaveState(const ModelSequence& sequence);
   void Describe(std::size_t waiting);
-  void TakePart(const SequenceResult& part, Time now, Told& told);
+  void TakePart(const SequenceResult& part, Time now, OutputReader& core_outputs);
 
   const Epoch epoch_;
   StepTimes times_;
@@ -100,7 +100,7 @@ class ModelGroup : private GroupMemory {
   ModelStep draft_;
   std::vector<PartitionRow> rows_;                          // of the draft
   std::vector<std::optional<std::uint32_t>> row_segments_;  // in the draft
-  bool renewed_ = false;                                    // a partition that no plan has told
+  bool renewed_ = false;                                    // a partition that no plan has named
   scheduler::PrefixUse use_;                                // since the last plan
 
   // Static batches: the lengths of the last request.

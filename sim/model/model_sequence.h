@@ -48,7 +48,7 @@ struct ModelSequence : ModelRequest {
   std::uint32_t reserved = 0;         // blocks, not drawn yet
   std::uint64_t reserved_tokens = 0;  // of max_batch_total_tokens
   std::uint32_t adopted = 0;          // leading blocks that came from the cache
-  std::size_t told_blocks = 0;        // leading blocks that plans have told
+  std::size_t named_blocks = 0;       // leading blocks that plans have named
   std::uint32_t entered = 0;          // leading blocks in the index
   bool closed = false;                // no further block enters the index
   WindowEntries window;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/model/told.h"
+#include "sim/model/output_reader.h"
 
 namespace penstock::sim {
 

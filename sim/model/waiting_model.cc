@@ -155,7 +155,7 @@ bool WaitingModel::Recorded(const ModelWaiting& request, const Shortage& reason,
 }
 
 void WaitingModel::Defer(RequestId request, const Shortage& reason, std::optional<RequestId> behind,
-                         Time now, Told& told) {
+                         Time now, OutputReader& core_outputs) {
   const auto it = std::ranges::find(all_, request, [](const auto& each) { return each.id(); });
   if (Recorded(*it, reason, behind)) return;
   it->reason = reason;
@@ -168,7 +168,7 @@ void WaitingModel::Defer(RequestId request, const Shortage& reason, std::optiona
   decision.needed = reason.needed;
   decision.available = reason.available;
   decision.behind = behind;
-  told.Expect(decision);
+  core_outputs.Expect(decision);
 }
 
 void WaitingModel::MarkAll() {
@@ -178,7 +178,7 @@ void WaitingModel::MarkAll() {
   }
 }
 
-void WaitingModel::Explain(bool group_is_up, Time now, Told& told) {
+void WaitingModel::Explain(bool group_is_up, Time now, OutputReader& core_outputs) {
   const bool fixed = config_.order != Order::kLongestPrefix;
   const auto ordered = Ordered();
   if (!changed_.empty() && fixed && !ordered.empty()) changed_.push_back(ordered.front()->id());
@@ -188,17 +188,17 @@ void WaitingModel::Explain(bool group_is_up, Time now, Told& told) {
     if (waits == nullptr) continue;
     const Shortage order{Budget::kOrder, 1, 0};
     if (!group_is_up) {
-      Defer(id, {Budget::kGroup, 1, 0}, {}, now, told);
+      Defer(id, {Budget::kGroup, 1, 0}, {}, now, core_outputs);
       continue;
     }
     if (!FrontIsKnown(any)) {  // it may be this one, which waits for no other
-      const Decision* const next = told.NextDecision();
-      if (next != nullptr && next->request == id) Defer(id, order, {}, now, told);
+      const Decision* const next = core_outputs.NextDecision();
+      if (next != nullptr && next->request == id) Defer(id, order, {}, now, core_outputs);
       continue;
     }
     if (waits != Front(any)) {
       const ModelWaiting* const before = Before(*waits);
-      Defer(id, order, before ? std::optional(before->id()) : std::nullopt, now, told);
+      Defer(id, order, before ? std::optional(before->id()) : std::nullopt, now, core_outputs);
     } else if (waits->reason.budget == Budget::kOrder && waits->behind) {
       const auto it = std::ranges::find(all_, id, [](const auto& each) { return each.id(); });
       it->reason = {};

@@ -13,7 +13,7 @@
 #include "scheduler/config.h"
 #include "scheduler/scheduler.h"
 #include "sim/model/model_sequence.h"
-#include "sim/model/told.h"
+#include "sim/model/output_reader.h"
 
 namespace penstock::sim {
 
@@ -51,13 +51,13 @@ class WaitingModel {
   const ModelWaiting* Earliest(const Fits& fits) const;
 
   void Defer(RequestId request, const scheduler::Shortage& reason, std::optional<RequestId> behind,
-             Time now, Told& told);
+             Time now, OutputReader& core_outputs);
   // Whether Defer would record nothing.
   static bool Recorded(const ModelWaiting& request, const scheduler::Shortage& reason,
                        std::optional<RequestId> behind);
   void MarkAll();
   // Reasons of those whose place in the queue changed since the last call.
-  void Explain(bool group_is_up, Time now, Told& told);
+  void Explain(bool group_is_up, Time now, OutputReader& core_outputs);
   void CheckGauges(const scheduler::Snapshot& state) const;
 
  private:

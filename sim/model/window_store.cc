@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/model/told.h"
+#include "sim/model/output_reader.h"
 
 namespace penstock::sim {
 

@@ -20,8 +20,8 @@ using StoreBlock = std::size_t;
 struct WindowEntries {
   std::vector<std::optional<StoreBlock>> blocks;  // none before the window
   std::uint32_t claim = 0;
-  std::size_t told = 0;  // entries that plans have told
-  bool ended = false;    // it claims what it holds
+  std::size_t named = 0;  // entries that plans have named
+  bool ended = false;     // it claims what it holds
 
   std::uint32_t held() const;
   std::uint32_t claimed() const { return ended ? held() : claim; }

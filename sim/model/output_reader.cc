@@ -1,4 +1,4 @@
-#include "sim/model/told.h"
+#include "sim/model/output_reader.h"
 
 #include <tuple>
 
@@ -34,16 +34,16 @@ std::string Text(const Decision& decision) {
          std::to_string(decision.at.time_since_epoch().count());
 }
 
-void Told::Expect(const Decision& expected) {
-  const Decision* const told = NextDecision();
-  if (told == nullptr) throw Difference{"expects \"" + Text(expected) + "\", the core ends"};
-  if (Fields(*told) != Fields(expected)) {
-    throw Difference{"expects \"" + Text(expected) + "\", the core says \"" + Text(*told) + "\""};
+void OutputReader::Expect(const Decision& expected) {
+  const Decision* const actual = NextDecision();
+  if (actual == nullptr) throw Difference{"expects \"" + Text(expected) + "\", the core ends"};
+  if (Fields(*actual) != Fields(expected)) {
+    throw Difference{"expects \"" + Text(expected) + "\", the core says \"" + Text(*actual) + "\""};
   }
   ++decision_;
 }
 
-std::size_t Told::TakePlan(GroupId group) {
+std::size_t OutputReader::TakePlan(GroupId group) {
   if (plan_ >= out_.plans.size() || plan_ >= out_.steps.size()) {
     throw Difference{"expects a plan of group " + std::to_string(group.value())};
   }
@@ -51,14 +51,14 @@ std::size_t Told::TakePlan(GroupId group) {
   return plan_++;
 }
 
-void Told::Expect(const scheduler::PinChange& expected) {
+void OutputReader::Expect(const scheduler::PinChange& expected) {
   if (pin_ >= out_.pins.size()) throw Difference{"expects \"" + Text(expected) + "\""};
-  const std::string told = Text(out_.pins[pin_++]);
-  if (told == Text(expected)) return;
-  throw Difference{"expects \"" + Text(expected) + "\", the core says \"" + told + "\""};
+  const std::string actual = Text(out_.pins[pin_++]);
+  if (actual == Text(expected)) return;
+  throw Difference{"expects \"" + Text(expected) + "\", the core says \"" + actual + "\""};
 }
 
-void Told::ExpectEnd() const {
+void OutputReader::ExpectEnd() const {
   if (const Decision* next = NextDecision()) {
     throw Difference{"expects no further decision, the core says \"" + Text(*next) + "\""};
   }

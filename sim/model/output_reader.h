@@ -19,9 +19,10 @@ struct Difference {
 [[noreturn]] void ThrowDifference(std::string_view what, std::string_view whose,
                                   std::uint64_t model, std::uint64_t core);
 
-class Told {
+// Reads what the core gave, item by item, and compares it with what the model expects.
+class OutputReader {
  public:
-  explicit Told(const scheduler::Outputs& out) : out_(out) {}
+  explicit OutputReader(const scheduler::Outputs& out) : out_(out) {}
 
   // The core's next decision; null after the last one.
   const Decision* NextDecision() const {
