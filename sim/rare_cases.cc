@@ -106,8 +106,8 @@ void DrawRestarts(Random& random, Scenario& scenario) {
   scheduler::Config config = scenario.config;
   config.admission = scheduler::AdmissionMode::kOptimistic;
   config.prefill = scheduler::Prefill::kChunked;
-  config.batching = random.OneIn(2) ? scheduler::Batching::kStatic
-                                    : scheduler::Batching::kContinuous;
+  config.batching =
+      random.OneIn(2) ? scheduler::Batching::kStatic : scheduler::Batching::kContinuous;
   config.static_grouping = scheduler::StaticGrouping::kWindow;
   config.max_batch_size = config.max_batch_total_tokens = 0;
   config.max_batch_prefill_tokens = random.Between(2, 8);

@@ -90,8 +90,8 @@ void Simulation::DisturbAfter(const Decision& decision) {
   if (decision.kind == DecisionKind::kPreempted && dice / 24 % 4 == 0 && heard > 0) {
     // Two stop strings in text to come. The first one ends the output.
     for (const std::uint32_t more : {3, 4}) {
-      timeline_.After(scenario_.step_base / 2, What(scheduler::FinishAt{decision.request,
-                                                                        heard + more}));
+      timeline_.After(scenario_.step_base / 2,
+                      What(scheduler::FinishAt{decision.request, heard + more}));
     }
   }
   const bool waits = decision.kind == DecisionKind::kDeferred && heard > 0;

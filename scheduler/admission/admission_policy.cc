@@ -15,11 +15,10 @@ Refusal TooLong(const Arrival& arrival, const LengthLimit& limit) {
   Refusal refusal;
   refusal.shortage = {Budget::kTotalTokens, AdmissionPolicy::WorstCaseTokens(arrival),
                       limit.tokens};
-  refusal.message = "`inputs` tokens + `max_new_tokens` must be <= " +
-                    std::to_string(limit.tokens) + " (" + limit.of_what +
-                    "). Given: " + std::to_string(arrival.prompt.size()) +
-                    " `inputs` tokens and " + std::to_string(arrival.max_new_tokens) +
-                    " `max_new_tokens`";
+  refusal.message =
+      "`inputs` tokens + `max_new_tokens` must be <= " + std::to_string(limit.tokens) + " (" +
+      limit.of_what + "). Given: " + std::to_string(arrival.prompt.size()) +
+      " `inputs` tokens and " + std::to_string(arrival.max_new_tokens) + " `max_new_tokens`";
   return refusal;
 }
 

@@ -51,6 +51,9 @@ std::vector<const ModelWaiting*> WaitingModel::Ordered() const {
   for (const ModelWaiting& each : all_) {
     if (!each.restart()) ordered.push_back(&each);
   }
+  if (config_.order != Order::kPriority && config_.order != Order::kShortestPredicted) {
+    return ordered;
+  }
   std::ranges::stable_sort(ordered, {}, [this](const ModelWaiting* each) {
     return RankOf(config_.order, each->arrival);
   });
