@@ -10,7 +10,8 @@ EXTERNAL_GROUPS = {
     """,
     "nginx": """
         proxy_buffering proxy_read_timeout client_max_body_size keepalive_timeout proxy_ignore_client_abort
-        proxy_next_upstream http_503 non_idempotent
+        proxy_next_upstream http_503 non_idempotent server_name ssl_certificate ssl_certificate_key proxy_pass
+        proxy_http_version proxy_set_header proxy_request_buffering
     """,
     "projects, papers and algorithms": """
         arXiv RadixAttention NanoFlow DeepSeek HunYuan LangChain SplitMix64 OpenTelemetry NumPy AddressSanitizer
