@@ -82,24 +82,27 @@ class VllmPage {
   MetricFamily Usage(const VllmName& name) const {
     const double all = Blocks("");
     const double busy = Blocks("used") + Blocks("retiring");
-    return {std::string(name.name), std::string(name.help), MetricType::Gauge,
+    return {std::string(name.name),
+            std::string(name.help),
+            MetricType::Gauge,
             {GaugeOf(all > 0 ? busy / all : 0, {})}};
   }
 
   MetricFamily CacheConfig(std::uint32_t block_size) const {
     const auto blocks = static_cast<std::uint64_t>(Blocks(""));
-    return {std::string(kCacheConfig.name), std::string(kCacheConfig.help), MetricType::Gauge,
+    return {std::string(kCacheConfig.name),
+            std::string(kCacheConfig.help),
+            MetricType::Gauge,
             {GaugeOf(1, {{"block_size", std::to_string(block_size)},
                          {"num_gpu_blocks", std::to_string(blocks)}})}};
   }
 
   // vLLM shows each reason from the start.
   MetricFamily Finished() const {
-    std::map<std::string, double> ended = {
-        {"abort", SumOf("penstock_requests_cancelled_total")},
-        {"error", SumOf("penstock_requests_failure_total")},
-        {"length", 0},
-        {"stop", 0}};
+    std::map<std::string, double> ended = {{"abort", SumOf("penstock_requests_cancelled_total")},
+                                           {"error", SumOf("penstock_requests_failure_total")},
+                                           {"length", 0},
+                                           {"stop", 0}};
     if (const MetricFamily* success = Find(kSuccess)) {
       for (const ClientMetric& sample : success->metric) {
         const std::string_view reason = LabelOf(sample, "finish_reason");
@@ -108,8 +111,8 @@ class VllmPage {
                                       : "stop"] += sample.counter.value;
       }
     }
-    MetricFamily made{std::string(kFinished.name), std::string(kFinished.help),
-                      MetricType::Counter, {}};
+    MetricFamily made{
+        std::string(kFinished.name), std::string(kFinished.help), MetricType::Counter, {}};
     for (const auto& [reason, count] : ended) {
       ClientMetric sample;
       sample.label = labels_;

@@ -1,6 +1,6 @@
-// vLLM's names for the metrics of a page of /metrics, for its dashboards and for the endpoint picker
-// of the Gateway API inference extension. Nothing is counted twice: the values are copied from
-// Penstock's families when a page is made.
+// vLLM's names for the metrics of a page of /metrics, for its dashboards and for the endpoint
+// picker of the Gateway API inference extension. Nothing is counted twice: the values are copied
+// from Penstock's families when a page is made.
 #pragma once
 
 #include <prometheus/metric_family.h>

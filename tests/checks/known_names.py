@@ -8,6 +8,11 @@ EXTERNAL_GROUPS = {
         fsGroup fsGroupChangePolicy OnRootMismatch terminationGracePeriodSeconds preStop tcpSocket httpGet
         TimeoutStopSec MemoryMax RestartPreventExitStatus sd_notify io_uring sched_setattr
     """,
+    "nginx": """
+        proxy_buffering proxy_read_timeout client_max_body_size keepalive_timeout proxy_ignore_client_abort
+        proxy_next_upstream http_503 non_idempotent server_name ssl_certificate ssl_certificate_key proxy_pass
+        proxy_http_version proxy_set_header proxy_request_buffering
+    """,
     "projects, papers and algorithms": """
         arXiv RadixAttention NanoFlow DeepSeek HunYuan LangChain SplitMix64 OpenTelemetry NumPy AddressSanitizer
     """,
@@ -24,7 +29,7 @@ EXTERNAL = {name for group in EXTERNAL_GROUPS.values() for name in group.split()
 # Commands of these programs have options that are not checked.
 EXTERNAL_PROGRAMS = set(
     """
-    curl ctest docker numactl openssl pip tar useradd
+    curl ctest docker helm kubectl numactl openssl pip promtool tar useradd
     """.split()
 )
 # Options of other programs that prose names without a command.
@@ -32,6 +37,10 @@ EXTERNAL_OPTION_GROUPS = {
     "docker run": "memory",
     "awscurl, of those that the preset awscurl refuses": "delay extra-parameters",
     "an example of any option": "some-name",
+    "vllm serve, beside Penstock's": "allowed-origins chat-template data-parallel-size download-dir "
+    "enable-chunked-prefill enable-lora gpu-memory-utilization otlp-traces-endpoint quantization "
+    "reasoning-parser runner scheduling-policy speculative-config ssl-ca-certs ssl-certfile "
+    "ssl-keyfile tool-call-parser",
 }
 EXTERNAL_OPTIONS = {name for group in EXTERNAL_OPTION_GROUPS.values() for name in group.split()}
 
