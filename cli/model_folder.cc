@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "common/status.h"
+#include "launcher/hub/missing_folder.h"
 #include "launcher/hub/model_resolver.h"
 
 namespace penstock::cli {
@@ -21,8 +22,11 @@ absl::StatusOr<std::string> FindModelFolder(const options::Values& values,
   const hub::HubSettings settings = OfflineSettings(values);
   const auto found =
       hub::ResolveModel(settings, model, hub::Need::kWeights, [](std::uint64_t, std::uint64_t) {});
-  if (!found.ok()) return found.status();
-  return found->folder;
+  if (found.ok()) return found->folder;
+  // The resolver would say that it is offline, which is not the user's choice.
+  if (!absl::IsNotFound(found.status()) || hub::MissingFolder(model)) return found.status();
+  return absl::UnavailableError(model + ": is not complete in the cache " + settings.cache +
+                                "; `penstock serve " + model + " --download-only` fetches it");
 }
 
 }  // namespace penstock::cli

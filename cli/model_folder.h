@@ -13,7 +13,7 @@ namespace penstock::cli {
 // As the launcher would use them, but offline.
 hub::HubSettings OfflineSettings(const options::Values& values);
 
-// The folder of the model. The error says that it is not there, or what its cache lacks.
+// The folder of the model. Unavailable: a model of the hub that is not complete in the cache.
 absl::StatusOr<std::string> FindModelFolder(const options::Values& values,
                                             const std::string& model);
 

@@ -15,7 +15,7 @@
 #include "cli/model_folder.h"
 #include "common/exit_codes.h"
 #include "common/status.h"
-#include "launcher/hub/hub_cache.h"
+#include "launcher/hub/hub_settings.h"
 #include "launcher/shard_output.h"
 
 namespace penstock::cli {
@@ -43,10 +43,9 @@ Findings CheckOptions(const Words& words, options::Values& values) {
 }
 
 Finding ModelNotHere(const std::string& model, const absl::Status& why) {
-  std::error_code error;
-  const bool folder = std::filesystem::exists(model, error);
-  if (hub::IsRepoId(model) && !folder && absl::IsNotFound(why)) {
-    return Good(model + " is not in the cache; the start will download it");
+  const bool offline = hub::SettingsFromEnvironment(&::getenv).offline;
+  if (absl::IsUnavailable(why) && !offline) {
+    return Good(model + " is not complete in the cache; the start will download it");
   }
   return Bad(Message(why), "the path of a folder, or the name ORG/NAME of a model of the hub");
 }

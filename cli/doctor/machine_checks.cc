@@ -19,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::uint64_t kNoLimit = 1ull << 60;  // cgroup v1 writes a number above it
 constexpr std::uint64_t kLeastFiles = 1024;
 constexpr std::uint64_t kLeastMemory = 256ull << 20;
 constexpr std::uint64_t kLeastShared = 32ull << 20;  // of each rank
@@ -69,7 +70,7 @@ Finding CheckMemoryGroups(const std::vector<MemoryGroup>& groups) {
   std::optional<std::uint64_t> least;
   std::string file;
   for (const MemoryGroup& group : groups) {
-    if (!group.limit_bytes || (least && *group.limit_bytes >= *least)) continue;
+    if (group.limit_bytes.value_or(kNoLimit) >= least.value_or(kNoLimit)) continue;
     least = group.limit_bytes;
     file = group.limit_file;
   }
