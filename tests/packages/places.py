@@ -12,7 +12,7 @@ INSIDE = ["--proc", "/proc", "--dev", "/dev", "--chdir", "/", "--clearenv", "--s
 
 def inside(root, *options):
     """The words before a command that runs it in the folder `root`, as this user."""
-    return ["bwrap", "--bind", str(root), "/", *INSIDE, *options]
+    return ["bwrap", "--die-with-parent", "--bind", str(root), "/", *INSIDE, *options]
 
 
 def run_inside(root, *command, seconds=1200):

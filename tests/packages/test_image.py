@@ -37,8 +37,8 @@ def container(image, *arguments, variables=(), binds=()):
     """The words that start the image's entry point with a root folder that cannot be written."""
     root, config = image
     user, group = config["User"].split(":")
-    words = ["bwrap", "--ro-bind", str(root), "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp",
-             "--unshare-user", "--uid", user, "--gid", group, "--clearenv", "--chdir", config["WorkingDir"]]
+    words = ["bwrap", "--die-with-parent", "--ro-bind", str(root), "/", "--proc", "/proc", "--dev", "/dev",
+             "--tmpfs", "/tmp", "--unshare-user", "--uid", user, "--gid", group, "--clearenv", "--chdir", config["WorkingDir"]]
     for bind in binds:
         words += ["--ro-bind", *map(str, bind)]
     for variable in [*config["Env"], *variables]:
