@@ -11,8 +11,8 @@
 
 namespace penstock::router {
 
-// Adds the sizes that `config_json` names (`is_matryoshka`, `matryoshka_dimensions`). A text that is
-// no JSON object is an error.
+// Adds the sizes that `config_json` names (`is_matryoshka`, `matryoshka_dimensions`). A text that
+// is no JSON object is an error.
 absl::Status AddSizes(std::string_view config_json, VectorFacts& vectors);
 
 // Adds `prompts` and `default_prompt_name`, and sizes as above.

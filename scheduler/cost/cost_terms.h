@@ -7,9 +7,9 @@
 //   decodes  one launch + rows + positions read
 //
 // Each (knee, p) of a grid is tried. The other coefficients are then linear, and weighted least
-// squares of the relative error finds them. Negative coefficients are dropped one by one, so that more work never makes a
-// step cheaper and a prediction can be inverted by bisection. The best fit of the grid is rounded
-// to integers.
+// squares of the relative error finds them. Negative coefficients are dropped one by one, so that
+// more work never makes a step cheaper and a prediction can be inverted by bisection. The best fit
+// of the grid is rounded to integers.
 //
 // The fit uses only operations that IEEE 754 defines exactly (exact_math.h), and predictions are
 // integer, so results are reproducible.

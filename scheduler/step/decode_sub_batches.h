@@ -3,8 +3,9 @@
 //
 // The best partition is computed when rows come or leave, and every kResplitSteps steps, since
 // lengths change. Moving a row to another sub-batch copies its cells. So the new partition is taken
-// only if its savings until the next computation exceed the cost of the copies. Where the old partition
-// exceeds max_sparsity and the new one does not, launches are not counted against the new one.
+// only if its savings until the next computation exceed the cost of the copies. Where the old
+// partition exceeds max_sparsity and the new one does not, launches are not counted against the new
+// one.
 //
 // In the padded KV layout a sub-batch is also memory. A row is in one from its first decode to its
 // end, whether it computes or not, and all sub-batches together must fit the cells of the group. If

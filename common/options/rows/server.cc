@@ -38,10 +38,9 @@ constexpr OptionSpec kRows[] = {
         "strict-json", Type::kBool, "false",
         "Refuse request bodies with unknown keys; if off, the response header X-Penstock-Ignored "
         "names them."),
-    OptionSpec(
-        "trust-request-chat-template", Type::kBool, "false",
-        "Let chats bring a template of their own in `chat_template`; if off, it is refused.",
-        {.advanced = true}),
+    OptionSpec("trust-request-chat-template", Type::kBool, "false",
+               "Let chats bring a template of their own in `chat_template`; if off, it is refused.",
+               {.advanced = true}),
     OptionSpec(
         "response-store-entries", Int(0, 1000000), "1024",
         "Maximum number of responses kept for GET /v1/responses/{id} and previous_response_id; "

@@ -93,7 +93,8 @@ std::string ThreadPlacement::Describe() const {
   return text;
 }
 
-ThreadPlacement PlaceThreads(const std::vector<NumaNode>& nodes, std::uint32_t threads, PoolPart part) {
+ThreadPlacement PlaceThreads(const std::vector<NumaNode>& nodes, std::uint32_t threads,
+                             PoolPart part) {
   ThreadPlacement placement;
   if (nodes.size() < 2) return placement;
   std::size_t cpus = 0;

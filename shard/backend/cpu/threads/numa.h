@@ -48,6 +48,7 @@ struct ThreadPlacement {
 };
 
 // Empty with fewer than two nodes.
-ThreadPlacement PlaceThreads(const std::vector<NumaNode>& nodes, std::uint32_t threads, PoolPart part);
+ThreadPlacement PlaceThreads(const std::vector<NumaNode>& nodes, std::uint32_t threads,
+                             PoolPart part);
 
 }  // namespace penstock::shard::cpu

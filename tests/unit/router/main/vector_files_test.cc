@@ -35,9 +35,8 @@ TEST(VectorFiles, ASizeAboveTheOutputsIsAnError) {
 
 TEST(VectorFiles, PromptsAndTheNameOfTheDefault) {
   VectorFacts vectors = Embedder();
-  ASSERT_TRUE(AddPrompts(R"({"prompts": {"query": "Q: "}, "default_prompt_name": "query"})",
-                         vectors)
-                  .ok());
+  ASSERT_TRUE(
+      AddPrompts(R"({"prompts": {"query": "Q: "}, "default_prompt_name": "query"})", vectors).ok());
   EXPECT_EQ(vectors.prompts.at("query"), "Q: ");
   EXPECT_EQ(vectors.default_prompt, "query");
   VectorFacts other = Embedder();
