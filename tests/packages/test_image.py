@@ -38,7 +38,8 @@ def container(image, *arguments, variables=(), binds=()):
     root, config = image
     user, group = config["User"].split(":")
     words = ["bwrap", "--die-with-parent", "--ro-bind", str(root), "/", "--proc", "/proc", "--dev", "/dev",
-             "--tmpfs", "/tmp", "--unshare-user", "--uid", user, "--gid", group, "--clearenv", "--chdir", config["WorkingDir"]]
+             "--tmpfs", "/tmp", "--unshare-user", "--uid", user, "--gid", group, "--clearenv",
+             "--chdir", config["WorkingDir"]]
     for bind in binds:
         words += ["--ro-bind", *map(str, bind)]
     for variable in [*config["Env"], *variables]:
