@@ -15,7 +15,7 @@ import pytest
 LONG = list(range(5, 305))  # token ids
 REPEATED = "the old man " * 150
 REQUESTS = 10_000 if os.environ.get("PENSTOCK_LONG_TESTS") else 300
-HEAVY_TEMPLATE = ("{% for i in range(2000) %}{% for j in range(500) %}{% endfor %}{% endfor %}"
+HEAVY_TEMPLATE = ("{% for i in range(500) %}{% for j in range(200) %}{% endfor %}{% endfor %}"
                   "{{ messages[0]['content'] }}")
 
 
@@ -95,7 +95,7 @@ def send_slowly(server):
 
 
 def read_slowly(server):
-    body = json.dumps({"prompt": "Once", "max_tokens": 500, "n": 64, "best_of": 64, "logprobs": 5,
+    body = json.dumps({"prompt": "Once", "max_tokens": 500, "n": 120, "best_of": 120, "logprobs": 5,
                        "ignore_eos": True}).encode()
     head = (f"POST /v1/completions HTTP/1.1\r\nhost: x\r\nx-request-id: victim\r\n"
             f"connection: close\r\ncontent-type: application/json\r\n"
@@ -104,7 +104,7 @@ def read_slowly(server):
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect((server.host, server.port))
         client.sendall(head + body)
-        server.wait_metric("penstock_generated_tokens_total", lambda tokens: tokens >= 64 * 500, 60)
+        server.wait_metric("penstock_generated_tokens_total", lambda tokens: tokens >= 120 * 500, 60)
         pause(3)
         while client.recv(1 << 20):
             pass
@@ -120,16 +120,6 @@ def heavy_template(server):
     server.json("POST", "/v1/chat/completions", {
         "messages": [{"role": "user", "content": "Once"}], "max_tokens": 1,
         "chat_template": HEAVY_TEMPLATE}, headers={"X-Request-Id": "victim"})
-
-
-def heavy_grammar(server):
-    names = [f"field_{i}" for i in range(60)]
-    schema = {"type": "object", "required": names, "properties": {
-        name: {"type": "string", "pattern": "^([a-z]{1,40}[0-9]{2,30}){1,20}$"} for name in names}}
-    server.json("POST", "/v1/completions", {
-        "prompt": "Once", "max_tokens": 1,
-        "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}},
-        headers={"X-Request-Id": "victim"})
 
 
 def same_prefix(server):
@@ -151,11 +141,12 @@ def beside_prompts(server):
 def grow_both(server):
     """Two answers that do not fit together. The later one has a long prompt, so it is preempted before
     the middle of the other's answer."""
-    def ask(name, prompt):
-        server.json("POST", "/v1/completions", {"prompt": prompt, "ignore_eos": True},
-                    headers={"X-Request-Id": name})
-    with beside(server, lambda name: ask(name, [5])):
-        ask("victim", LONG[:200])
+    def ask(name, text):
+        server.json("POST", "/v1/chat/completions", {
+            "messages": [{"role": "user", "content": text}], "ignore_eos": True},
+            headers={"X-Request-Id": name})
+    with beside(server, lambda name: ask(name, "Once")):
+        ask("victim", REPEATED[:720])
     assert server.json("GET", "/requests/victim")["preemptions"] > 0
 
 
@@ -177,8 +168,8 @@ PLANTS = [
     Plant("steps slow from the tenth on",
           ("--faults", "slow from=10 to=90 factor=30", "--step-time", "1ms"), alone(tokens=30), "decode"),
     Plant("late answers of the shard", ("--faults", "late from=1 to=900 ms=20"), alone(tokens=20),
-          "between_steps"),
-    Plant("one late answer", ("--faults", "stall at=6 ms=400"), alone(tokens=12), "between_steps"),
+          "decode"),
+    Plant("one late answer", ("--faults", "stall at=6 ms=400"), alone(tokens=12), "decode"),
     Plant("long prompt", TOKEN, alone(prompt=LONG), "prefill"),
     Plant("long prompt in chunks", (*TOKEN, "--max-step-tokens", "32"), alone(prompt=LONG), "prefill"),
     Plant("prompts of others", TOKEN, beside_prompts, "shared_decode"),
@@ -189,15 +180,16 @@ PLANTS = [
     Plant("tokens of the batch",
           (*STEP, "--max-batch-total-tokens", "120", "--max-total-tokens", "100",
            "--max-input-tokens", "60"), behind([{"tokens": 80}], tokens=45), "queue_total_tokens"),
-    Plant("same prefix", TOKEN, same_prefix, "queue_prefix"),
+    Plant("same prefix", (*TOKEN, "--max-step-tokens", "32"), same_prefix, "queue_prefix"),
+    Plant("chunks of another", (*TOKEN, "--max-step-tokens", "32"), behind([{"prompt": LONG}]),
+          "queue_step_tokens"),
     Plant("preemption", ("--step-time", "5ms", "--blocks", "30", "--admission", "optimistic",
                          "--max-total-tokens", "450", "--max-input-tokens", "300"),
           grow_both, "preempted"),
     Plant("slow upload", (), send_slowly, "upload"),
-    Plant("slow client", ("--max-best-of", "64"), read_slowly, "socket"),
+    Plant("slow client", ("--max-best-of", "120"), read_slowly, "socket"),
     Plant("huge prompt", ("--max-input-tokens", "500"), truncate, "tokenize"),
-    Plant("heavy template", (), heavy_template, "template"),
-    Plant("new grammar", (), heavy_grammar, "grammar"),
+    Plant("heavy template", ("--trust-request-chat-template",), heavy_template, "template"),
 ]
 
 
