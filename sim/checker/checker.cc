@@ -217,9 +217,10 @@ void Checker::CheckPlan(const PlanOut& plan, const StepInfo& info) {
   }
   group->second.CheckPlan(plan, info, requests_, used_ids_);
   // A refusal names no group, so it may belong to this plan or to a later one.
-  if (info.waiting > waiting(true) || info.waiting + refusals_left_ < waiting(true)) {
+  const std::uint32_t own = waiting(true);
+  if (info.waiting > own || info.waiting + refusals_left_ < own) {
     findings_.Add("G2", "StepInfo has " + std::to_string(info.waiting) + " waiting requests of " +
-                            std::to_string(waiting(true)));
+                            std::to_string(own));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "sim/checker/event_oracle.h"
 
+#include <array>
+#include <charconv>
 #include <optional>
 #include <span>
 #include <utility>
@@ -16,15 +18,21 @@ using scheduler::PromptLogprobs;
 using scheduler::Started;
 using scheduler::Tokens;
 
+// The shortest text that tells it from all others.
+std::string Number(float value) {
+  std::array<char, 64> text;
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
 std::string DescribeTokens(std::uint32_t first, std::span<const SampledToken> tokens,
                            std::size_t count) {
   std::string text = "tokens from " + std::to_string(first) + ":";
   for (std::size_t i = 0; i < count; ++i) {
     text += " " + std::to_string(tokens[i].token);
     if (tokens[i].logprob == 0.0f && tokens[i].alternatives.empty()) continue;
-    text += " at " + std::to_string(tokens[i].logprob);
+    text += " at " + Number(tokens[i].logprob);
     for (const TokenLogprob& other : tokens[i].alternatives) {
-      text += " or " + std::to_string(other.token) + " at " + std::to_string(other.logprob);
+      text += " or " + std::to_string(other.token) + " at " + Number(other.logprob);
     }
   }
   return text;
@@ -45,7 +53,7 @@ std::string DescribeFailure(FailureKind kind, const std::string& message) {
 std::string DescribeLogprobs(std::span<const float> logprobs,
                              std::span<const PromptAlternatives> alternatives) {
   std::string text = "prompt logprobs:";
-  for (const float logprob : logprobs) text += " " + std::to_string(logprob);
+  for (const float logprob : logprobs) text += " " + Number(logprob);
   for (const PromptAlternatives& position : alternatives) {
     text += " rank " + std::to_string(position.rank) + " of";
     for (const TokenLogprob& other : position.top) text += " " + std::to_string(other.token);
