@@ -1,5 +1,6 @@
 #include "cli/chat.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -49,11 +50,23 @@ constexpr char kHelp[] =
 constexpr char kDim[] = "\033[2m";
 constexpr char kPlain[] = "\033[0m";
 
-// Without SA_RESTART, so that reading a line ends at Ctrl-C.
-void EndReadsOnInterrupt() {
+// Prints the prompt and waits for a line of the terminal. False: Ctrl-C came first. SIGINT is
+// blocked until the wait begins, so that none is lost between the prompt and the wait.
+bool PromptForLine() {
   struct sigaction action = {};
   action.sa_handler = [](int) {};
   ::sigaction(SIGINT, &action, nullptr);
+  sigset_t interrupt;
+  sigemptyset(&interrupt);
+  sigaddset(&interrupt, SIGINT);
+  sigset_t before;
+  ::sigprocmask(SIG_BLOCK, &interrupt, &before);
+  std::fputs("> ", stdout);
+  std::fflush(stdout);
+  pollfd input = {STDIN_FILENO, POLLIN, 0};
+  const bool interrupted = ::ppoll(&input, 1, nullptr, &before) < 0 && errno == EINTR;
+  ::sigprocmask(SIG_SETMASK, &before, nullptr);
+  return !interrupted;
 }
 
 class Session {
@@ -83,25 +96,15 @@ class Session {
 
  private:
   std::optional<std::string> ReadLine() {
-    EndReadsOnInterrupt();
-    while (true) {
-      if (prompts_) std::fputs("> ", stdout);
-      std::fflush(stdout);
-      char* text = nullptr;
-      std::size_t size = 0;
-      errno = 0;
-      const ssize_t length = ::getline(&text, &size, stdin);
-      const std::unique_ptr<char, void (*)(void*)> freed(text, std::free);
-      if (length < 0 && errno == EINTR) {
-        std::clearerr(stdin);
-        std::fputs("\n", stdout);
-        continue;
-      }
-      if (length < 0) return std::nullopt;
-      std::string line(text, static_cast<std::size_t>(length));
-      while (line.ends_with('\n') || line.ends_with('\r')) line.pop_back();
-      return line;
-    }
+    while (prompts_ && !PromptForLine()) std::fputs("\n", stdout);
+    char* text = nullptr;
+    std::size_t size = 0;
+    const ssize_t length = ::getline(&text, &size, stdin);
+    const std::unique_ptr<char, void (*)(void*)> freed(text, std::free);
+    if (length < 0) return std::nullopt;
+    std::string line(text, static_cast<std::size_t>(length));
+    while (line.ends_with('\n') || line.ends_with('\r')) line.pop_back();
+    return line;
   }
 
   void Command(const std::string& line) {

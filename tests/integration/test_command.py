@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -100,19 +101,25 @@ def test_control_c_stops_the_answer_and_not_the_chat(simulated):
 
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
     chat = subprocess.Popen([PENSTOCK, "chat", "--url", server.url], stdin=terminal,
-                            stdout=subprocess.PIPE, env=clean, preexec_fn=own_terminal)
+                            stdout=subprocess.PIPE, bufsize=0, env=clean, preexec_fn=own_terminal)
     try:
+        text = bytearray()
+
+        def read_one():
+            assert select.select([chat.stdout], [], [], 60)[0], f"no more output after {text}"
+            byte = chat.stdout.read(1)
+            assert byte, f"ended after {text}"
+            text.extend(byte)
+
         def read_until(wanted):
-            text = b""
+            text.clear()
             while not text.endswith(wanted):
-                byte = chat.stdout.read(1)
-                assert byte, text
-                text += byte
-            return text
+                read_one()
+            return bytes(text)
 
         read_until(b"> ")
         os.write(main, b"Hello!\n")
-        assert chat.stdout.read(1)
+        read_one()
         chat.send_signal(signal.SIGINT)
         read_until(b"> ")
         os.write(main, b"/stats\n")
