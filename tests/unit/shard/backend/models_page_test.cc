@@ -283,9 +283,10 @@ bound is 1e-4, or three times what transformers' own ways differ. Greedy tokens 
 the two best logits are close.
 
 `penstock_shard_model_bits_test` runs each variant alone and under load. The output must have the
-same bits in a batch, after a prefix hit or a preemption, with chunks of any size, after drafts, beside a
-contrastive search and in padded KV rows. Two ranks have the same bits alone and under load.
-`penstock_shard_bits_test` and `penstock_shard_padded_test` go deeper, with models of a few types.
+same bits in a batch, after a prefix hit or a preemption, with chunks of any size, after drafts,
+beside a contrastive search and in padded KV rows. Two ranks have the same bits alone and under
+load. `penstock_shard_bits_test` and `penstock_shard_padded_test` go deeper, with models of a few
+types.
 
 Variants that have goldens and are not served yet:
 
