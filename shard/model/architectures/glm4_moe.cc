@@ -11,15 +11,25 @@
 namespace penstock::shard {
 namespace {
 
+// The defaults of the transformers class.
+constexpr SizeKeys kSizes{.hidden = 4096,
+                          .layers = 46,
+                          .heads = 96,
+                          .kv_heads = 8,
+                          .intermediate = 10944,
+                          .vocabulary = 151552,
+                          .positions = 131072};
+
 struct Glm4Moe {
   bool head_norms = false;
-  std::uint32_t dense_layers = 0;  // the first ones have an MLP
+  std::uint32_t dense_layers = 0;       // the first ones have an MLP
+  std::uint32_t prediction_layers = 0;  // after the last one
   Routing routing;
 };
 
 void BuildGlm4Moe(DecoderBuilder& b, const Glm4Moe& model) {
   b.Prefix({"model.", ""}, "norm.weight");
-  b.IgnoreLayersFrom("layers", b.spec().layers);
+  b.IgnoreLayersAfter("layers", model.prediction_layers);
   b.Embedding("embed_tokens.weight", "lm_head.weight");
   b.Layers("layers", [&](std::uint32_t layer) {
     b.RmsNorm("input_layernorm");
@@ -50,10 +60,10 @@ void BuildGlm4Moe(DecoderBuilder& b, const Glm4Moe& model) {
 absl::Status ReadGlm4Moe(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, {.kv_heads = 8}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(
-      ReadPositions(config, {.part = "partial_rotary_factor", .default_part = 0.5}, spec));
+      ReadRope(config, {.part = "partial_rotary_factor", .default_part = 0.5}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   Glm4Moe model;
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadSigmoidRouting(config, 128, 8));
@@ -66,6 +76,7 @@ absl::Status ReadGlm4Moe(const ConfigReader& config, ModelSpec& spec) {
   PENSTOCK_ASSIGN_OR_RETURN(model.dense_layers,
                             config.IntegerOr("first_k_dense_replace", 1, 0, 4096));
   if (model.dense_layers == 0) spec.intermediate = 0;
+  PENSTOCK_ASSIGN_OR_RETURN(model.prediction_layers, ReadPredictionLayers(config, 1));
   PENSTOCK_ASSIGN_OR_RETURN(model.head_norms, config.BoolOr("use_qk_norm", false));
   spec.build = [model](DecoderBuilder& b) { BuildGlm4Moe(b, model); };
   return absl::OkStatus();

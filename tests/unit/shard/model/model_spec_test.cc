@@ -23,12 +23,16 @@ constexpr char kLlama[] = R"({
   "rms_norm_eps": 1e-05, "rope_theta": 50000.0, "hidden_act": "silu", "bos_token_id": 1,
   "eos_token_id": 2, "torch_dtype": "bfloat16", "tie_word_embeddings": false})";
 
-// kLlama with the members of `changes` set; null there removes a key that Penstock reads.
+// kLlama with the members of `changes` set. "<absent>" removes a key.
 std::string Config(const std::string& changes) {
   boost::json::object config = boost::json::parse(kLlama).as_object();
   const boost::json::object members = boost::json::parse(changes).as_object();
   for (const auto& item : members) {
-    config[item.key()] = item.value();
+    if (item.value() == "<absent>") {
+      config.erase(item.key());
+    } else {
+      config[item.key()] = item.value();
+    }
   }
   return boost::json::serialize(config);
 }
@@ -80,9 +84,9 @@ TEST(ModelSpec, HeadDimIsExplicitOrDerivedOrTheClassDefault) {
 }
 
 TEST(ModelSpec, KeyValueHeadsDefaultToTheClassOrTheHeads) {
-  EXPECT_EQ(Good(R"({"num_key_value_heads": null})").kv_heads, 8u);
+  EXPECT_EQ(Good(R"({"num_key_value_heads": "<absent>"})").kv_heads, 8u);
   EXPECT_EQ(Good(R"({"model_type": "mistral", "num_attention_heads": 16,
-                     "num_key_value_heads": null})")
+                     "num_key_value_heads": "<absent>"})")
                 .kv_heads,
             8u);
 }
@@ -166,6 +170,17 @@ TEST(ModelSpec, DynamicRopeWithAlphaHasALargerBaseForEveryLength) {
   EXPECT_EQ(spec.max_position, 1024u);
 }
 
+TEST(ModelSpec, KimiK2IsADeepSeekV3) {
+  constexpr char kBody[] = R"(", "qk_rope_head_dim": 32, "n_group": 1, "topk_group": 1})";
+  const auto read = [](const std::string& type) {
+    return ReadModelSpec(R"({"model_type": ")" + type + kBody, "");
+  };
+  const auto kimi = read("kimi_k2"), deepseek = read("deepseek_v3");
+  ASSERT_TRUE(kimi.ok() && deepseek.ok()) << kimi.status() << deepseek.status();
+  EXPECT_EQ(kimi->head_dim, deepseek->head_dim);
+  EXPECT_EQ(kimi->experts, 256u);
+}
+
 TEST(ModelSpec, NamesAnUnsupportedKey) {
   struct Case {
     const char* changes;
@@ -185,7 +200,9 @@ TEST(ModelSpec, NamesAnUnsupportedKey) {
       {R"({"quantization_config": {"quant_method": "fp8", "weight_block_size": [128]}})",
        "`weight_block_size` must be two numbers: rows and columns"},
       {R"({"architectures": ["LlamaForTokenClassification"]})", "`architectures` must be"},
-      {R"({"hidden_act": "gelu"})", "`hidden_act` must be silu. Given: \"gelu\""},
+      {R"({"hidden_act": "sinh"})", "`hidden_act` must be one of silu, swish, gelu, gelu_new"},
+      {R"({"model_type": "mixtral", "hidden_act": "gelu"})",
+       "`hidden_act` must be silu. Given: \"gelu\""},
       {R"({"partial_rotary_factor": 0.5})", "`partial_rotary_factor` must be 1"},
       {R"({"rope_scaling": {"type": "longrope", "factor": 4}})",
        "config.json: rope_scaling: `short_factor` must be a list of numbers"},
