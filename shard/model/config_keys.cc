@@ -16,14 +16,23 @@ constexpr std::uint32_t kMaxIntermediate = 1u << 24;
 constexpr std::uint32_t kMaxVocabulary = 1u << 24;
 constexpr std::uint32_t kMaxPosition = 2147483647u;
 
+// `absent`: the default of the class, or 0. A null is not absent: transformers takes it as it is.
+absl::StatusOr<std::uint32_t> ReadSize(const ConfigReader& config, std::string_view key,
+                                       std::uint32_t absent, std::uint32_t most) {
+  if (absent > 0 && !config.Has(key) && !config.IsNull(key)) return absent;
+  return config.Integer(key, 1, most);
+}
+
 absl::Status ReadHeads(const ConfigReader& config, const SizeKeys& keys, ModelSpec& spec) {
-  PENSTOCK_ASSIGN_OR_RETURN(spec.heads, config.Integer(keys.heads_key, 1, kMaxHeads));
-  const std::uint32_t kv_heads = keys.kv_heads == 0 ? spec.heads : keys.kv_heads;
-  PENSTOCK_ASSIGN_OR_RETURN(spec.kv_heads,
-                            config.IntegerOr("num_key_value_heads", kv_heads, 1, spec.heads));
+  constexpr char kKvHeads[] = "num_key_value_heads";
+  PENSTOCK_ASSIGN_OR_RETURN(spec.heads, ReadSize(config, keys.heads_key, keys.heads, kMaxHeads));
+  const bool as_heads = keys.kv_heads == 0 || config.IsNull(kKvHeads);
+  PENSTOCK_ASSIGN_OR_RETURN(
+      spec.kv_heads,
+      config.IntegerOr(kKvHeads, as_heads ? spec.heads : keys.kv_heads, 1, spec.heads));
   if (spec.kv_heads > spec.heads || spec.heads % spec.kv_heads != 0) {
-    return config.Bad("num_key_value_heads", "a divisor of `" + std::string(keys.heads_key) + "` " +
-                                                 std::to_string(spec.heads));
+    return config.Bad(kKvHeads, "a divisor of `" + std::string(keys.heads_key) + "` " +
+                                    std::to_string(spec.heads));
   }
   if (!config.Has("head_dim") && keys.head_dim == 0 && spec.hidden % spec.heads != 0) {
     return config.Bad(keys.heads_key, "a divisor of `" + std::string(keys.hidden_key) + "` " +
@@ -39,16 +48,21 @@ absl::Status ReadHeads(const ConfigReader& config, const SizeKeys& keys, ModelSp
 }  // namespace
 
 absl::Status ReadSizes(const ConfigReader& config, const SizeKeys& keys, ModelSpec& spec) {
-  PENSTOCK_ASSIGN_OR_RETURN(spec.hidden, config.Integer(keys.hidden_key, 1, kMaxHidden));
-  PENSTOCK_ASSIGN_OR_RETURN(spec.layers, config.Integer(keys.layers_key, 1, kMaxLayers));
+  PENSTOCK_ASSIGN_OR_RETURN(spec.hidden,
+                            ReadSize(config, keys.hidden_key, keys.hidden, kMaxHidden));
+  PENSTOCK_ASSIGN_OR_RETURN(spec.layers,
+                            ReadSize(config, keys.layers_key, keys.layers, kMaxLayers));
   PENSTOCK_RETURN_IF_ERROR(ReadHeads(config, keys, spec));
   if (keys.intermediate_per_hidden > 0 && !config.Has(keys.intermediate_key)) {
     spec.intermediate = keys.intermediate_per_hidden * spec.hidden;
   } else {
-    PENSTOCK_ASSIGN_OR_RETURN(spec.intermediate,
-                              config.Integer(keys.intermediate_key, 1, kMaxIntermediate));
+    PENSTOCK_ASSIGN_OR_RETURN(spec.intermediate, ReadSize(config, keys.intermediate_key,
+                                                          keys.intermediate, kMaxIntermediate));
   }
-  PENSTOCK_ASSIGN_OR_RETURN(spec.vocabulary, config.Integer("vocab_size", 1, kMaxVocabulary));
+  PENSTOCK_ASSIGN_OR_RETURN(spec.vocabulary,
+                            ReadSize(config, "vocab_size", keys.vocabulary, kMaxVocabulary));
+  PENSTOCK_ASSIGN_OR_RETURN(spec.max_position,
+                            ReadSize(config, keys.positions_key, keys.positions, kMaxPosition));
   return absl::OkStatus();
 }
 
@@ -56,18 +70,6 @@ absl::Status ReadNormEps(const ConfigReader& config, std::string_view key, doubl
                          ModelSpec& spec) {
   PENSTOCK_ASSIGN_OR_RETURN(const double eps, config.NumberOr(key, absent, 0.0, 1.0));
   spec.norm_eps = static_cast<float>(eps);
-  return absl::OkStatus();
-}
-
-absl::Status ReadPositions(const ConfigReader& config, const RopeKeys& keys, ModelSpec& spec) {
-  PENSTOCK_ASSIGN_OR_RETURN(spec.max_position,
-                            config.Integer("max_position_embeddings", 1, kMaxPosition));
-  return ReadRope(config, keys, spec);
-}
-
-absl::Status ReadLearnedPositions(const ConfigReader& config, std::string_view key,
-                                  ModelSpec& spec) {
-  PENSTOCK_ASSIGN_OR_RETURN(spec.max_position, config.Integer(key, 1, kMaxPosition));
   return absl::OkStatus();
 }
 

@@ -17,32 +17,32 @@
 
 namespace penstock::shard {
 
-// The names of keys in a family, and the defaults of its transformers class if config.json has no
-// such key.
+// The names of the sizes in a family, and the defaults of its transformers class for keys that
+// config.json does not have. 0: the class has none, so the key must be there.
 struct SizeKeys {
+  std::uint32_t hidden = 0;
+  std::uint32_t layers = 0;
+  std::uint32_t heads = 0;
   std::uint32_t kv_heads = 0;  // 0 = as many as heads
   std::uint32_t head_dim = 0;  // 0 = hidden / heads
+  std::uint32_t intermediate = 0;
+  std::uint32_t vocabulary = 0;
+  std::uint32_t positions = 0;
+  std::uint32_t intermediate_per_hidden = 0;  // without the key and `intermediate`, times hidden
   const char* hidden_key = "hidden_size";
   const char* layers_key = "num_hidden_layers";
   const char* heads_key = "num_attention_heads";
   const char* intermediate_key = "intermediate_size";
-  std::uint32_t intermediate_per_hidden = 0;  // the key may be absent: this times hidden
+  const char* positions_key = "max_position_embeddings";
 };
 
 // `hidden_size`, `num_hidden_layers`, `num_attention_heads`, `num_key_value_heads`, `head_dim`,
-// `intermediate_size` and `vocab_size`.
+// `intermediate_size`, `vocab_size` and `max_position_embeddings`.
 absl::Status ReadSizes(const ConfigReader& config, const SizeKeys& keys, ModelSpec& spec);
 
 // Reads the epsilon of the norms; `absent` if there is no such key.
 absl::Status ReadNormEps(const ConfigReader& config, std::string_view key, double absent,
                          ModelSpec& spec);
-
-// Reads the number of learned positions. The model has no RoPE.
-absl::Status ReadLearnedPositions(const ConfigReader& config, std::string_view key,
-                                  ModelSpec& spec);
-
-// Reads `max_position_embeddings` and the RoPE keys. Call after ReadSizes.
-absl::Status ReadPositions(const ConfigReader& config, const RopeKeys& keys, ModelSpec& spec);
 
 // `hidden_act` must be SiLU.
 absl::Status RequireSilu(const ConfigReader& config);

@@ -10,6 +10,20 @@
 namespace penstock::shard {
 namespace {
 
+// The defaults of the transformers classes.
+constexpr SizeKeys kBert{.hidden = 768,
+                         .layers = 12,
+                         .heads = 12,
+                         .intermediate = 3072,
+                         .vocabulary = 30522,
+                         .positions = 512};
+constexpr SizeKeys kRoberta{.hidden = 768,
+                            .layers = 12,
+                            .heads = 12,
+                            .intermediate = 3072,
+                            .vocabulary = 50265,
+                            .positions = 512};
+
 struct Bert {
   std::string prefix;  // of a model with a head
   Activation activation = Activation::kGelu;
@@ -46,13 +60,13 @@ void BuildBert(DecoderBuilder& b, const Bert& model) {
   b.Head();
 }
 
-absl::Status ReadShared(const ConfigReader& config, Bert& model, ModelSpec& spec) {
+absl::Status ReadShared(const ConfigReader& config, const SizeKeys& sizes, Bert& model,
+                        ModelSpec& spec) {
   spec.both_ways = true;
   spec.tied_head = true;
   spec.class_pooling = PoolingKind::kCls;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, {}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "layer_norm_eps", 1e-12, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadLearnedPositions(config, "max_position_embeddings", spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   PENSTOCK_ASSIGN_OR_RETURN(const std::string positions,
                             config.StringOr("position_embedding_type", "absolute"));
@@ -65,23 +79,9 @@ absl::Status ReadShared(const ConfigReader& config, Bert& model, ModelSpec& spec
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::Status ReadBert(const ConfigReader& config, ModelSpec& spec) {
-  Bert model{.prefix = "bert."};
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, model, spec));
-  spec.class_layers = {{.name = "bert.pooler.dense",
-                        .inputs = spec.hidden,
-                        .outputs = spec.hidden,
-                        .activation = HeadActivation::kTanh},
-                       {.name = "classifier", .inputs = spec.hidden}};
-  spec.build = [model](DecoderBuilder& b) { BuildBert(b, model); };
-  return absl::OkStatus();
-}
-
-absl::Status ReadRoberta(const ConfigReader& config, ModelSpec& spec) {
+absl::Status ReadRobertaOf(const ConfigReader& config, const SizeKeys& sizes, ModelSpec& spec) {
   Bert model{.prefix = "roberta."};
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, model, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, sizes, model, spec));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t padding,
                             config.IntegerOr("pad_token_id", 1, 0, spec.vocabulary - 1));
   model.offset = padding + 1;
@@ -96,6 +96,28 @@ absl::Status ReadRoberta(const ConfigReader& config, ModelSpec& spec) {
                        {.name = "classifier.out_proj", .inputs = spec.hidden}};
   spec.build = [model](DecoderBuilder& b) { BuildBert(b, model); };
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadBert(const ConfigReader& config, ModelSpec& spec) {
+  Bert model{.prefix = "bert."};
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kBert, model, spec));
+  spec.class_layers = {{.name = "bert.pooler.dense",
+                        .inputs = spec.hidden,
+                        .outputs = spec.hidden,
+                        .activation = HeadActivation::kTanh},
+                       {.name = "classifier", .inputs = spec.hidden}};
+  spec.build = [model](DecoderBuilder& b) { BuildBert(b, model); };
+  return absl::OkStatus();
+}
+
+absl::Status ReadRoberta(const ConfigReader& config, ModelSpec& spec) {
+  return ReadRobertaOf(config, kRoberta, spec);
+}
+
+absl::Status ReadXlmRoberta(const ConfigReader& config, ModelSpec& spec) {
+  return ReadRobertaOf(config, kBert, spec);  // the sizes of BERT
 }
 
 }  // namespace penstock::shard

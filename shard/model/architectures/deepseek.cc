@@ -14,6 +14,22 @@
 namespace penstock::shard {
 namespace {
 
+// The defaults of the transformers classes. `head_dim` has no meaning.
+constexpr SizeKeys kV2{.hidden = 4096,
+                       .layers = 32,
+                       .heads = 32,
+                       .head_dim = 2,
+                       .intermediate = 11008,
+                       .vocabulary = 102400,
+                       .positions = 2048};
+constexpr SizeKeys kV3{.hidden = 7168,
+                       .layers = 61,
+                       .heads = 128,
+                       .head_dim = 2,
+                       .intermediate = 18432,
+                       .vocabulary = 129280,
+                       .positions = 4096};
+
 constexpr std::uint32_t kMaxWidth = 1u << 20;
 constexpr std::uint32_t kMaxHeadDim = 4096;
 
@@ -81,17 +97,17 @@ absl::StatusOr<double> ReadScale(const ConfigReader& config, const RopeSpec& rop
 
 // All but the attention's RoPE and the router. Heads of queries and keys have `nope` and `rope`
 // dimensions; `head_dim` and `num_key_value_heads` mean nothing.
-absl::Status ReadShared(const ConfigReader& config, std::uint32_t dense_layers,
-                        std::uint32_t expert_width, std::uint32_t shared_experts, ModelSpec& spec,
-                        DeepSeek& model) {
+absl::Status ReadShared(const ConfigReader& config, const SizeKeys& sizes,
+                        std::uint32_t dense_layers, std::uint32_t expert_width,
+                        std::uint32_t shared_experts, ModelSpec& spec, DeepSeek& model) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, {.head_dim = 2}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadLatentHeads(config, model.heads));
   spec.kv_heads = 1;
-  spec.head_dim = model.heads.rope;  // of which ReadPositions takes RoPE
-  PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {}, spec));
+  spec.head_dim = model.heads.rope;  // of which ReadRope takes RoPE
+  PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   spec.head_dim = model.heads.latent + model.heads.rope;
   PENSTOCK_ASSIGN_OR_RETURN(const double scale, ReadScale(config, spec.rope, model.heads));
   model.heads.scale = static_cast<float>(scale);
@@ -141,7 +157,7 @@ absl::Status ReadRoutingScale(const ConfigReader& config, double absent, Routing
 
 absl::Status ReadDeepSeekV2(const ConfigReader& config, ModelSpec& spec) {
   DeepSeek model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, 0, 1407, 2, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kV2, 0, 1407, 2, spec, model));
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 64, 6));
   PENSTOCK_RETURN_IF_ERROR(ReadRoutingScale(config, 1.0, model.routing));
   constexpr char kLimited[] = "group_limited_greedy";
@@ -155,7 +171,7 @@ absl::Status ReadDeepSeekV2(const ConfigReader& config, ModelSpec& spec) {
 
 absl::Status ReadDeepSeekV3(const ConfigReader& config, ModelSpec& spec) {
   DeepSeek model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, 3, 2048, 1, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kV3, 3, 2048, 1, spec, model));
   PENSTOCK_ASSIGN_OR_RETURN(model.heads.interleaved, config.BoolOr("rope_interleave", true));
   PENSTOCK_RETURN_IF_ERROR(RequireRouter(config, "sigmoid", {"noaux_tc"}));
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 256, 8));

@@ -4,6 +4,7 @@
 // Gemma 3 has none of attention, norms of heads and other RoPE parameters in layers with a window.
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/status.h"
@@ -12,6 +13,32 @@
 
 namespace penstock::shard {
 namespace {
+
+// The defaults of the transformers classes.
+constexpr SizeKeys kGemma{.hidden = 3072,
+                          .layers = 28,
+                          .heads = 16,
+                          .kv_heads = 16,
+                          .head_dim = 256,
+                          .intermediate = 24576,
+                          .vocabulary = 256000,
+                          .positions = 8192};
+constexpr SizeKeys kGemma2{.hidden = 2304,
+                           .layers = 26,
+                           .heads = 8,
+                           .kv_heads = 4,
+                           .head_dim = 256,
+                           .intermediate = 9216,
+                           .vocabulary = 256000,
+                           .positions = 8192};
+constexpr SizeKeys kGemma3{.hidden = 2304,
+                           .layers = 26,
+                           .heads = 8,
+                           .kv_heads = 4,
+                           .head_dim = 256,
+                           .intermediate = 9216,
+                           .vocabulary = 262208,
+                           .positions = 131072};
 
 struct Gemma {
   bool branch_norms = false;
@@ -101,8 +128,8 @@ void SetBuild(const Gemma& model, ModelSpec& spec) {
 }  // namespace
 
 absl::Status ReadGemma(const ConfigReader& config, ModelSpec& spec) {
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, {.kv_heads = 16, .head_dim = 256}, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kGemma, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   Gemma model;
   PENSTOCK_ASSIGN_OR_RETURN(model.activation,
@@ -115,8 +142,8 @@ absl::Status ReadGemma(const ConfigReader& config, ModelSpec& spec) {
 }
 
 absl::Status ReadGemma2(const ConfigReader& config, ModelSpec& spec) {
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, {.kv_heads = 4, .head_dim = 256}, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kGemma2, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadAlternating(config, 2, spec));
   Gemma model;
   PENSTOCK_RETURN_IF_ERROR(ReadGemma2Keys(config, 30.0, model));
@@ -128,16 +155,17 @@ absl::Status ReadGemma2(const ConfigReader& config, ModelSpec& spec) {
 }
 
 absl::Status ReadGemma3Text(const ConfigReader& config, ModelSpec& spec) {
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, {.kv_heads = 4, .head_dim = 256}, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadPositions(
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kGemma3, spec));
+  const std::uint32_t positions = spec.max_position;  // RoPE scaling is counted in
+  PENSTOCK_RETURN_IF_ERROR(ReadRope(
       config,
       {.theta = "rope_local_base_freq", .layer_type = "sliding_attention", .scaling = false},
       spec));
   Gemma model;
-  model.local_rope = spec.rope;
-  spec.rope = {};
+  model.local_rope = std::exchange(spec.rope, {});
   PENSTOCK_RETURN_IF_ERROR(
-      ReadPositions(config, {.default_theta = 1e6, .layer_type = "full_attention"}, spec));
+      ReadRope(config, {.default_theta = 1e6, .layer_type = "full_attention"}, spec));
+  spec.max_position = positions;
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t pattern,
                             config.IntegerOr("sliding_window_pattern", 6, 1, 4096));
   PENSTOCK_RETURN_IF_ERROR(ReadAlternating(config, pattern, spec));

@@ -11,6 +11,15 @@
 namespace penstock::shard {
 namespace {
 
+// The defaults of the transformers class.
+constexpr SizeKeys kSizes{.hidden = 4096,
+                          .layers = 46,
+                          .heads = 96,
+                          .kv_heads = 8,
+                          .intermediate = 10944,
+                          .vocabulary = 151552,
+                          .positions = 131072};
+
 struct Glm4Moe {
   bool head_norms = false;
   std::uint32_t dense_layers = 0;  // the first ones have an MLP
@@ -50,10 +59,10 @@ void BuildGlm4Moe(DecoderBuilder& b, const Glm4Moe& model) {
 absl::Status ReadGlm4Moe(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, {.kv_heads = 8}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(
-      ReadPositions(config, {.part = "partial_rotary_factor", .default_part = 0.5}, spec));
+      ReadRope(config, {.part = "partial_rotary_factor", .default_part = 0.5}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   Glm4Moe model;
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadSigmoidRouting(config, 128, 8));

@@ -10,6 +10,14 @@
 namespace penstock::shard {
 namespace {
 
+// The defaults of the transformers class.
+constexpr SizeKeys kSizes{.hidden = 6144,
+                          .layers = 44,
+                          .heads = 64,
+                          .intermediate = 24576,
+                          .vocabulary = 50432,
+                          .positions = 2048};
+
 struct GptNeox {
   bool parallel_residual = true;
   Activation activation = Activation::kGelu;
@@ -38,9 +46,9 @@ void BuildGptNeox(DecoderBuilder& b, const GptNeox& model) {
 }  // namespace
 
 absl::Status ReadGptNeox(const ConfigReader& config, ModelSpec& spec) {
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, {}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "layer_norm_eps", 1e-5, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadPositions(
+  PENSTOCK_RETURN_IF_ERROR(ReadRope(
       config, {.theta = "rotary_emb_base", .part = "rotary_pct", .default_part = 0.25}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   GptNeox model;

@@ -10,6 +10,16 @@
 namespace penstock::shard {
 namespace {
 
+// The defaults of the transformers class.
+constexpr SizeKeys kSizes{.hidden = 2880,
+                          .layers = 36,
+                          .heads = 64,
+                          .kv_heads = 8,
+                          .head_dim = 64,
+                          .intermediate = 2880,
+                          .vocabulary = 201088,
+                          .positions = 131072};
+
 struct GptOss {
   Routing routing;
   BoundedGate gate;
@@ -36,15 +46,12 @@ void BuildGptOss(DecoderBuilder& b, const GptOss& model) {
 }
 
 // Without RoPE parameters the transformers class has these.
-absl::Status ReadGptOssPositions(const ConfigReader& config, ModelSpec& spec) {
+absl::Status ReadGptOssRope(const ConfigReader& config, ModelSpec& spec) {
   constexpr double kTheta = 150000.0;
   constexpr std::uint32_t kOriginal = 4096, kFactor = 32;
   if (config.Has("rope_scaling") || config.Has("rope_parameters")) {
-    return ReadPositions(config, {.default_theta = kTheta}, spec);
+    return ReadRope(config, {.default_theta = kTheta}, spec);
   }
-  PENSTOCK_ASSIGN_OR_RETURN(
-      spec.max_position,
-      config.IntegerOr("max_position_embeddings", kOriginal * kFactor, 1, 2147483647u));
   PENSTOCK_ASSIGN_OR_RETURN(const double theta, config.NumberOr("rope_theta", kTheta, 1.0, 1e15));
   spec.rope = DefaultYarn({.dim = spec.head_dim,
                            .theta = theta,
@@ -84,9 +91,9 @@ absl::Status ReadExperts(const ConfigReader& config, ModelSpec& spec, GptOss& mo
 absl::Status ReadGptOss(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, {.kv_heads = 8, .head_dim = 64}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadGptOssPositions(config, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadGptOssRope(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadGptOssWindows(config, spec));
   GptOss model;
   PENSTOCK_RETURN_IF_ERROR(ReadExperts(config, spec, model));

@@ -7,6 +7,14 @@
 namespace penstock::shard {
 namespace {
 
+// The defaults of the transformers class.
+constexpr SizeKeys kSizes{.hidden = 4096,
+                          .layers = 32,
+                          .heads = 32,
+                          .intermediate = 11008,
+                          .vocabulary = 32000,
+                          .positions = 2048};
+
 struct Granite {
   float embedding = 1.0f;
   float residual = 1.0f;
@@ -43,9 +51,9 @@ absl::StatusOr<float> ReadMultiplier(const ConfigReader& config, const char* key
 absl::Status ReadGranite(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, {}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   Granite model;
   PENSTOCK_ASSIGN_OR_RETURN(model.embedding, ReadMultiplier(config, "embedding_multiplier"));

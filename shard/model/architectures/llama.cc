@@ -6,6 +6,21 @@
 namespace penstock::shard {
 namespace {
 
+// The defaults of the transformers classes.
+constexpr SizeKeys kLlama{.hidden = 4096,
+                          .layers = 32,
+                          .heads = 32,
+                          .intermediate = 11008,
+                          .vocabulary = 32000,
+                          .positions = 2048};
+constexpr SizeKeys kMistral{.hidden = 4096,
+                            .layers = 32,
+                            .heads = 32,
+                            .kv_heads = 8,
+                            .intermediate = 14336,
+                            .vocabulary = 32000,
+                            .positions = 131072};
+
 void BuildLlama(DecoderBuilder& b) {
   b.Prefix({"model.", ""}, "norm.weight");
   b.Embedding("embed_tokens.weight", "lm_head.weight");
@@ -32,7 +47,7 @@ absl::Status ReadDecoder(const ConfigReader& config, const SizeKeys& sizes,
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t window, ReadSlidingWindow(config, default_window));
   return ReadWindows(config, window, 0, spec);
 }
@@ -40,11 +55,11 @@ absl::Status ReadDecoder(const ConfigReader& config, const SizeKeys& sizes,
 }  // namespace
 
 absl::Status ReadLlama(const ConfigReader& config, ModelSpec& spec) {
-  return ReadDecoder(config, {}, 0, spec);
+  return ReadDecoder(config, kLlama, 0, spec);
 }
 
 absl::Status ReadMistral(const ConfigReader& config, ModelSpec& spec) {
-  return ReadDecoder(config, {.kv_heads = 8}, 4096, spec);
+  return ReadDecoder(config, kMistral, 4096, spec);
 }
 
 }  // namespace penstock::shard

@@ -40,6 +40,6 @@
   X("bert", ReadBert, "BERT, MiniLM, BGE, E5, GTE") \
   X("modernbert", ReadModernBert, "ModernBERT") \
   X("roberta", ReadRoberta, "RoBERTa") \
-  X("xlm-roberta", ReadRoberta, "XLM-RoBERTa, BGE-M3, E5 multilingual") \
+  X("xlm-roberta", ReadXlmRoberta, "XLM-RoBERTa, BGE-M3, E5 multilingual") \
   /* the end */
 // clang-format on

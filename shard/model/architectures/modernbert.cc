@@ -1,6 +1,7 @@
 // ModernBERT (arXiv:2412.13663): an encoder with RoPE, gated MLPs and norms before the branches.
 // Most layers see a window around each token; their RoPE has other parameters.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/status.h"
@@ -9,6 +10,14 @@
 
 namespace penstock::shard {
 namespace {
+
+// The defaults of the transformers class.
+constexpr SizeKeys kSizes{.hidden = 768,
+                          .layers = 22,
+                          .heads = 12,
+                          .intermediate = 1152,
+                          .vocabulary = 50368,
+                          .positions = 8192};
 
 struct ModernBert {
   Activation activation = Activation::kGelu;
@@ -52,12 +61,13 @@ absl::Status ReadLayers(const ConfigReader& config, ModelSpec& spec) {
 }
 
 absl::Status ReadRopes(const ConfigReader& config, ModernBert& model, ModelSpec& spec) {
-  PENSTOCK_RETURN_IF_ERROR(ReadPositions(
+  const std::uint32_t positions = spec.max_position;
+  PENSTOCK_RETURN_IF_ERROR(ReadRope(
       config, {.theta = "local_rope_theta", .layer_type = "sliding_attention", .scaling = false},
       spec));
-  model.local_rope = spec.rope;
-  spec.rope = {};
-  return ReadPositions(
+  model.local_rope = std::exchange(spec.rope, {});
+  spec.max_position = positions;
+  return ReadRope(
       config,
       {.theta = "global_rope_theta", .default_theta = 160000.0, .layer_type = "full_attention"},
       spec);
@@ -85,7 +95,7 @@ absl::Status ReadClassifier(const ConfigReader& config, ModelSpec& spec) {
 absl::Status ReadModernBert(const ConfigReader& config, ModelSpec& spec) {
   spec.both_ways = true;
   spec.tied_head = true;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, {}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "norm_eps", 1e-5, spec));
   ModernBert model;
   PENSTOCK_RETURN_IF_ERROR(ReadRopes(config, model, spec));

@@ -8,6 +8,15 @@
 namespace penstock::shard {
 namespace {
 
+// The defaults of the transformers class.
+constexpr SizeKeys kSizes{.hidden = 768,
+                          .layers = 12,
+                          .heads = 12,
+                          .intermediate = 3072,
+                          .vocabulary = 50272,
+                          .positions = 2048,
+                          .intermediate_key = "ffn_dim"};
+
 struct Opt {
   Activation activation = Activation::kRelu;
   bool norm_first = true;
@@ -50,9 +59,8 @@ void BuildOpt(DecoderBuilder& b, const Opt& model) {
 
 absl::Status ReadOpt(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = true;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, {.intermediate_key = "ffn_dim"}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
   spec.norm_eps = 1e-5f;
-  PENSTOCK_RETURN_IF_ERROR(ReadLearnedPositions(config, "max_position_embeddings", spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   Opt model;
   PENSTOCK_ASSIGN_OR_RETURN(model.words,

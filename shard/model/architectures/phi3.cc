@@ -7,6 +7,14 @@
 namespace penstock::shard {
 namespace {
 
+// The defaults of the transformers class.
+constexpr SizeKeys kSizes{.hidden = 3072,
+                          .layers = 32,
+                          .heads = 32,
+                          .intermediate = 8192,
+                          .vocabulary = 32064,
+                          .positions = 4096};
+
 void BuildPhi3(DecoderBuilder& b) {
   b.Prefix({"model.", ""}, "norm.weight");
   b.Embedding("embed_tokens.weight", "lm_head.weight");
@@ -31,9 +39,9 @@ absl::Status ReadPhi3(const ConfigReader& config, ModelSpec& spec) {
   spec.build = BuildPhi3;
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, {}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {.part = "partial_rotary_factor"}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.part = "partial_rotary_factor"}, spec));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t window, ReadSlidingWindow(config, 0));
   return ReadWindows(config, window, 0, spec);
 }

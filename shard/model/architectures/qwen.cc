@@ -7,6 +7,23 @@
 namespace penstock::shard {
 namespace {
 
+// The defaults of the transformers classes.
+constexpr SizeKeys kQwen2{.hidden = 4096,
+                          .layers = 32,
+                          .heads = 32,
+                          .kv_heads = 32,
+                          .intermediate = 22016,
+                          .vocabulary = 151936,
+                          .positions = 32768};
+constexpr SizeKeys kQwen3{.hidden = 4096,
+                          .layers = 32,
+                          .heads = 32,
+                          .kv_heads = 32,
+                          .head_dim = 128,
+                          .intermediate = 22016,
+                          .vocabulary = 151936,
+                          .positions = 32768};
+
 void BuildQwen(DecoderBuilder& b, bool head_norms) {
   b.Prefix({"model.", ""}, "norm.weight");
   b.Embedding("embed_tokens.weight", "lm_head.weight");
@@ -42,7 +59,7 @@ absl::Status ReadDecoder(const ConfigReader& config, const SizeKeys& sizes, Mode
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   return ReadQwenWindows(config, spec);
 }
 
@@ -50,12 +67,12 @@ absl::Status ReadDecoder(const ConfigReader& config, const SizeKeys& sizes, Mode
 
 absl::Status ReadQwen2(const ConfigReader& config, ModelSpec& spec) {
   spec.build = [](DecoderBuilder& b) { BuildQwen(b, false); };
-  return ReadDecoder(config, {.kv_heads = 32}, spec);
+  return ReadDecoder(config, kQwen2, spec);
 }
 
 absl::Status ReadQwen3(const ConfigReader& config, ModelSpec& spec) {
   spec.build = [](DecoderBuilder& b) { BuildQwen(b, true); };
-  return ReadDecoder(config, {.kv_heads = 32, .head_dim = 128}, spec);
+  return ReadDecoder(config, kQwen3, spec);
 }
 
 }  // namespace penstock::shard

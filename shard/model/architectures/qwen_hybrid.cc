@@ -25,10 +25,40 @@ struct QwenHybrid {
 
 // The defaults of a transformers class.
 struct Defaults {
-  std::uint32_t kv_heads = 0;
+  SizeKeys sizes;
   std::uint32_t experts = 0;  // 0: the class has none
   std::uint32_t chosen = 0;
 };
+
+constexpr Defaults kQwen35{.sizes = {.hidden = 4096,
+                                     .layers = 32,
+                                     .heads = 16,
+                                     .kv_heads = 4,
+                                     .head_dim = 256,
+                                     .intermediate = 12288,
+                                     .vocabulary = 248320,
+                                     .positions = 32768}};
+// A model of experts alone has no `intermediate_size`.
+constexpr Defaults kQwen35Moe{.sizes = {.hidden = 2048,
+                                        .layers = 40,
+                                        .heads = 16,
+                                        .kv_heads = 2,
+                                        .head_dim = 256,
+                                        .vocabulary = 248320,
+                                        .positions = 32768,
+                                        .intermediate_per_hidden = 1},
+                              .experts = 256,
+                              .chosen = 8};
+constexpr Defaults kQwen3Next{.sizes = {.hidden = 2048,
+                                        .layers = 48,
+                                        .heads = 16,
+                                        .kv_heads = 2,
+                                        .head_dim = 256,
+                                        .intermediate = 5632,
+                                        .vocabulary = 151936,
+                                        .positions = 32768},
+                              .experts = 512,
+                              .chosen = 10};
 
 // Rows of queries, keys and values in one matrix, then z, b and a in a matrix each.
 std::vector<RowSlice> SeparateProjections(const DecoderBuilder& b) {
@@ -186,14 +216,10 @@ absl::Status ReadShared(const ConfigReader& config, const Defaults& defaults, Mo
                         QwenHybrid& model) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  // A model of experts alone has no `intermediate_size`.
-  const SizeKeys sizes{.kv_heads = defaults.kv_heads,
-                       .head_dim = 256,
-                       .intermediate_per_hidden = defaults.experts > 0 ? 1u : 0u};
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, defaults.sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(
-      ReadPositions(config, {.part = "partial_rotary_factor", .default_part = 0.25}, spec));
+      ReadRope(config, {.part = "partial_rotary_factor", .default_part = 0.25}, spec));
   spec.windows.assign(spec.layers, 0);
   PENSTOCK_ASSIGN_OR_RETURN(const bool gated, config.BoolOr("attn_output_gate", true));
   if (!gated) return config.Bad("attn_output_gate", "true");
@@ -219,17 +245,16 @@ absl::Status ReadTextConfig(const ConfigReader& config, ReadArchitecture* read, 
 
 absl::Status ReadQwen35Text(const ConfigReader& config, ModelSpec& spec) {
   QwenHybrid model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, {.kv_heads = 4}, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kQwen35, spec, model));
   model.sparse.assign(spec.layers, false);
   SetBuild(model, spec);
   return absl::OkStatus();
 }
 
 absl::Status ReadQwen35MoeText(const ConfigReader& config, ModelSpec& spec) {
-  const Defaults defaults{.kv_heads = 2, .experts = 256, .chosen = 8};
   QwenHybrid model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, defaults, spec, model));
-  PENSTOCK_RETURN_IF_ERROR(ReadExperts(config, defaults, true, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kQwen35Moe, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadExperts(config, kQwen35Moe, true, spec, model));
   model.sparse.assign(spec.layers, true);
   SetBuild(model, spec);
   return absl::OkStatus();
@@ -244,11 +269,10 @@ absl::Status ReadQwen35Moe(const ConfigReader& config, ModelSpec& spec) {
 }
 
 absl::Status ReadQwen3Next(const ConfigReader& config, ModelSpec& spec) {
-  const Defaults defaults{.kv_heads = 2, .experts = 512, .chosen = 10};
   QwenHybrid model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, defaults, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kQwen3Next, spec, model));
   PENSTOCK_ASSIGN_OR_RETURN(const bool renormalized, config.BoolOr("norm_topk_prob", true));
-  PENSTOCK_RETURN_IF_ERROR(ReadExperts(config, defaults, renormalized, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadExperts(config, kQwen3Next, renormalized, spec, model));
   PENSTOCK_ASSIGN_OR_RETURN(model.sparse, ReadSparseLayers(config, spec.layers));
   model.grouped = true;
   SetBuild(model, spec);

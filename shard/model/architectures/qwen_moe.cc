@@ -12,6 +12,22 @@
 namespace penstock::shard {
 namespace {
 
+// The defaults of the transformers classes.
+constexpr SizeKeys kQwen2Moe{.hidden = 2048,
+                             .layers = 24,
+                             .heads = 16,
+                             .kv_heads = 16,
+                             .intermediate = 5632,
+                             .vocabulary = 151936,
+                             .positions = 32768};
+constexpr SizeKeys kQwen3Moe{.hidden = 2048,
+                             .layers = 24,
+                             .heads = 32,
+                             .kv_heads = 4,
+                             .intermediate = 6144,
+                             .vocabulary = 151936,
+                             .positions = 32768};
+
 struct QwenMoe {
   bool head_norms = false;
   Routing routing;
@@ -54,7 +70,7 @@ absl::Status ReadShared(const ConfigReader& config, const SizeKeys& sizes,
   PENSTOCK_RETURN_IF_ERROR(RequireRouter(config, "softmax", {"greedy"}));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_ASSIGN_OR_RETURN(spec.expert_intermediate,
                             config.IntegerOr("moe_intermediate_size", expert_width, 1, 1u << 24));
   PENSTOCK_ASSIGN_OR_RETURN(model.sparse, ReadSparseLayers(config, spec.layers));
@@ -85,7 +101,7 @@ absl::Status ReadWindow(const ConfigReader& config, bool alternating, ModelSpec&
 
 absl::Status ReadQwen2Moe(const ConfigReader& config, ModelSpec& spec) {
   QwenMoe model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, {.kv_heads = 16}, 1408, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kQwen2Moe, 1408, spec, model));
   PENSTOCK_RETURN_IF_ERROR(ReadWindow(config, true, spec));
   PENSTOCK_ASSIGN_OR_RETURN(spec.shared_intermediate,
                             config.IntegerOr("shared_expert_intermediate_size", 5632, 1, 1u << 24));
@@ -99,7 +115,7 @@ absl::Status ReadQwen2Moe(const ConfigReader& config, ModelSpec& spec) {
 
 absl::Status ReadQwen3Moe(const ConfigReader& config, ModelSpec& spec) {
   QwenMoe model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, {.kv_heads = 4}, 768, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kQwen3Moe, 768, spec, model));
   PENSTOCK_RETURN_IF_ERROR(ReadWindow(config, false, spec));
   const bool renormalized = model.routing.renormalized;
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 128, 8));

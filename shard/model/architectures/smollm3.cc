@@ -8,6 +8,15 @@
 namespace penstock::shard {
 namespace {
 
+// The defaults of the transformers class.
+constexpr SizeKeys kSizes{.hidden = 2048,
+                          .layers = 36,
+                          .heads = 16,
+                          .kv_heads = 4,
+                          .intermediate = 11008,
+                          .vocabulary = 128256,
+                          .positions = 32768};
+
 void BuildSmolLm3(DecoderBuilder& b, const std::vector<bool>& rotated) {
   b.Prefix({"model.", ""}, "norm.weight");
   b.Embedding("embed_tokens.weight", "lm_head.weight");
@@ -60,9 +69,9 @@ absl::Status ReadSmolLm3Windows(const ConfigReader& config, const std::vector<bo
 absl::Status ReadSmolLm3(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = true;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, {.kv_heads = 4}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadPositions(config, {.default_theta = 2e6}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.default_theta = 2e6}, spec));
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<bool> rotated, ReadRotated(config, spec.layers));
   PENSTOCK_RETURN_IF_ERROR(ReadSmolLm3Windows(config, rotated, spec));
   spec.build = [rotated](DecoderBuilder& b) { BuildSmolLm3(b, rotated); };

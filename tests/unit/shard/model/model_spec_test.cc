@@ -23,12 +23,16 @@ constexpr char kLlama[] = R"({
   "rms_norm_eps": 1e-05, "rope_theta": 50000.0, "hidden_act": "silu", "bos_token_id": 1,
   "eos_token_id": 2, "torch_dtype": "bfloat16", "tie_word_embeddings": false})";
 
-// kLlama with the members of `changes` set; null there removes a key that Penstock reads.
+// kLlama with the members of `changes` set. "<absent>" removes a key.
 std::string Config(const std::string& changes) {
   boost::json::object config = boost::json::parse(kLlama).as_object();
   const boost::json::object members = boost::json::parse(changes).as_object();
   for (const auto& item : members) {
-    config[item.key()] = item.value();
+    if (item.value() == "<absent>") {
+      config.erase(item.key());
+    } else {
+      config[item.key()] = item.value();
+    }
   }
   return boost::json::serialize(config);
 }
@@ -80,9 +84,9 @@ TEST(ModelSpec, HeadDimIsExplicitOrDerivedOrTheClassDefault) {
 }
 
 TEST(ModelSpec, KeyValueHeadsDefaultToTheClassOrTheHeads) {
-  EXPECT_EQ(Good(R"({"num_key_value_heads": null})").kv_heads, 8u);
+  EXPECT_EQ(Good(R"({"num_key_value_heads": "<absent>"})").kv_heads, 8u);
   EXPECT_EQ(Good(R"({"model_type": "mistral", "num_attention_heads": 16,
-                     "num_key_value_heads": null})")
+                     "num_key_value_heads": "<absent>"})")
                 .kv_heads,
             8u);
 }

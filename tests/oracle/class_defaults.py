@@ -1,0 +1,128 @@
+"""What the config classes of HF transformers say where config.json lacks keys: the sizes of each model type.
+
+Each row has a config.json and the sizes that the class gives it. Some say almost nothing, as google/gemma-3-4b-it does.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from transformers import CONFIG_MAPPING
+
+GOLDEN = Path(__file__).resolve().parents[1] / "data" / "goldens" / "class_defaults.json"
+LATENT = ("deepseek_v2", "deepseek_v3")  # their heads are of other sizes
+EXPERTS_ALONE = ("gpt_oss", "mixtral")  # `intermediate_size` is that of an expert
+TYPES = (
+    *LATENT, *EXPERTS_ALONE, "gemma", "gemma2", "gemma3_text", "gemma4_text", "glm4_moe", "gpt2", "gpt_neox", "granite",
+    "llama", "mistral", "opt", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_moe",
+    "qwen3_next", "smollm3", "starcoder2", "bert", "modernbert", "roberta", "xlm-roberta",
+)  # fmt: skip
+# Keys without which a type has no layer of one kind, or sizes that do not fit each other.
+MORE = {
+    "deepseek_v2": {"first_k_dense_replace": 1},
+    "glm4_moe": {"head_dim": 128},
+    "qwen2_moe": {"mlp_only_layers": [0]},
+    "qwen3_moe": {"mlp_only_layers": [0]},
+    "qwen3_next": {"mlp_only_layers": [0]},
+}
+WRAPPERS = (
+    # google/gemma-3-4b-it
+    {
+        "model_type": "gemma3",
+        "text_config": {
+            "hidden_size": 2560,
+            "intermediate_size": 10240,
+            "model_type": "gemma3_text",
+            "num_hidden_layers": 34,
+            "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+            "sliding_window": 1024,
+        },
+    },
+    {"model_type": "gemma4", "text_config": {"model_type": "gemma4_text"}},
+    {"model_type": "qwen3_5", "text_config": {"model_type": "qwen3_5_text"}},
+    {"model_type": "qwen3_5_moe", "text_config": {"model_type": "qwen3_5_moe_text"}},
+)
+
+
+def windows(config) -> list[int]:
+    """By layer, how many positions a query sees; 0 is all. Empty: all layers see all."""
+    kinds = getattr(config, "layer_types", None)
+    window = getattr(config, "sliding_window", None) or 0
+    if config.model_type == "modernbert":
+        window = config.local_attention // 2 + 1
+    if kinds is None:
+        kinds = ["sliding_attention"] * config.num_hidden_layers
+    found = [window if kind == "sliding_attention" else 0 for kind in kinds]
+    return found if any(found) else []
+
+
+def theta(config) -> float | None:
+    """Of the layers without a window; of Gemma 4, of those with one."""
+    parameters = getattr(config, "rope_parameters", None) or {}
+    kind = "sliding_attention" if config.model_type == "gemma4_text" else "full_attention"
+    return parameters.get(kind, parameters).get("rope_theta")
+
+
+def widths(config) -> tuple[int, int]:
+    """Of an MLP and of an expert; 0 where no layer has one."""
+    mlp = getattr(config, "ffn_dim", None) or getattr(config, "intermediate_size", None) or 0
+    if config.model_type == "gpt2":
+        mlp = config.n_inner or 4 * config.n_embd
+    if config.model_type in EXPERTS_ALONE:
+        return 0, mlp
+    expert = getattr(config, "moe_intermediate_size", None) or 0
+    dense = getattr(config, "first_k_dense_replace", None) or getattr(config, "mlp_only_layers", None)
+    return (0 if expert and not dense else mlp), expert
+
+
+def sizes(config) -> dict:
+    config.allow_global_per_layer_attribute_access = True  # of gemma4: what most layers have
+    heads = config.num_attention_heads
+    mlp, expert = widths(config)
+    found = {
+        "hidden": config.hidden_size,
+        "layers": config.num_hidden_layers,
+        "heads": heads,
+        "kv_heads": getattr(config, "num_key_value_heads", None) or heads,
+        "head_dim": getattr(config, "head_dim", None) or config.hidden_size // heads,
+        "intermediate": mlp,
+        "expert_intermediate": expert,
+        "vocabulary": config.vocab_size,
+        "positions": config.max_position_embeddings,
+        "windows": windows(config),
+        "theta": theta(config),
+    }
+    if config.model_type in ("roberta", "xlm-roberta"):
+        found["positions"] -= config.pad_token_id + 1
+    if config.model_type in LATENT:
+        del found["kv_heads"], found["head_dim"]
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def row(given: dict) -> str:
+    text = given.get("text_config", given)
+    config = CONFIG_MAPPING[text["model_type"]](**{key: text[key] for key in text if key != "model_type"})
+    return json.dumps({"config": given, "sizes": sizes(config)})
+
+
+def configs():
+    for name in TYPES:
+        bare = {"model_type": name} | ({"head_dim": 128} if name == "glm4_moe" else {})
+        yield bare
+        heads = 2 * CONFIG_MAPPING[name]().num_attention_heads
+        names = ("n_layer", "n_head") if name == "gpt2" else ("num_hidden_layers", "num_attention_heads")
+        yield bare | dict(zip(names, (7, heads))) | MORE.get(name, {})
+    yield from WRAPPERS
+
+
+def main() -> int:
+    golden = "[\n" + ",\n".join(row(given) for given in configs()) + "\n]\n"
+    if "--check" in sys.argv:
+        return 0 if GOLDEN.read_text() == golden else f"{GOLDEN} differs"
+    GOLDEN.write_text(golden)
+    print(f"oracle: class defaults: {golden.count('config')} rows")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
