@@ -69,6 +69,9 @@ absl::Status SafetensorsFile::ReadHeader() {
   if (size < 8) return BadValue("file size", std::to_string(size), "at least 8 bytes");
   std::array<unsigned char, 8> prefix;
   PENSTOCK_RETURN_IF_ERROR(Read(0, prefix.size(), prefix.data()));
+  if (std::memcmp(prefix.data(), "GGUF", 4) == 0) {
+    return absl::InvalidArgumentError("is a GGUF file, which is not read, and not safetensors");
+  }
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < 8; ++i) length |= std::uint64_t{prefix[i]} << (8 * i);
   const std::uint64_t limit = std::min(kMaxHeaderBytes, size - 8);

@@ -383,6 +383,10 @@ const BadFiles kBadFiles[] = {
        folder.Write("tiny.Q4_K_M.gguf", "GGUF");
      },
      {"its format is GGUF (tiny.Q4_K_M.gguf), which is not read"}},
+    {"gguf_under_the_name_of_safetensors",
+     "qwen2-v4_tied",
+     [](const ModelFolder& folder) { folder.Write(kWeights, "GGUF" + std::string(200, '\3')); },
+     {"model.safetensors: is a GGUF file, which is not read"}},
     {"adapter",
      "llama-v4_linear",
      [](const ModelFolder& folder) {
