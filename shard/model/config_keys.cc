@@ -160,6 +160,12 @@ absl::StatusOr<Routing> ReadSigmoidRouting(const ConfigReader& config, std::uint
   return routing;
 }
 
+absl::StatusOr<std::uint32_t> ReadPredictionLayers(const ConfigReader& config,
+                                                   std::uint32_t absent) {
+  constexpr std::uint32_t kMost = 64;
+  return config.IntegerOr("num_nextn_predict_layers", absent, 0, kMost);
+}
+
 absl::StatusOr<std::vector<bool>> ReadSparseLayers(const ConfigReader& config,
                                                    std::uint32_t layers) {
   constexpr char kDense[] = "mlp_only_layers";

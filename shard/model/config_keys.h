@@ -66,6 +66,10 @@ absl::StatusOr<Routing> ReadRouting(const ConfigReader& config, std::uint32_t ex
 absl::StatusOr<Routing> ReadSigmoidRouting(const ConfigReader& config, std::uint32_t experts,
                                            std::uint32_t chosen);
 
+// `num_nextn_predict_layers`: how many layers after the last one predict further tokens.
+absl::StatusOr<std::uint32_t> ReadPredictionLayers(const ConfigReader& config,
+                                                   std::uint32_t absent);
+
 // By layer, whether it has experts: every `decoder_sparse_step`th has, unless `mlp_only_layers`
 // names it.
 absl::StatusOr<std::vector<bool>> ReadSparseLayers(const ConfigReader& config,

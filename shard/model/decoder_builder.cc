@@ -46,10 +46,9 @@ void DecoderBuilder::Prefix(const std::vector<std::string>& prefixes, const std:
   prefix_ = found == prefixes.end() ? prefixes.front() : *found;
 }
 
-void DecoderBuilder::IgnoreLayersFrom(const std::string& name, std::uint32_t index) {
-  constexpr std::uint32_t kMost = 8;  // layers that predict further tokens
-  for (std::uint32_t i = index; i < index + kMost; ++i) {
-    IgnorePrefix(prefix_ + name + "." + std::to_string(i) + ".");
+void DecoderBuilder::IgnoreLayersAfter(const std::string& name, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    IgnorePrefix(prefix_ + name + "." + std::to_string(spec_.layers + i) + ".");
   }
 }
 

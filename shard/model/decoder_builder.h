@@ -75,8 +75,8 @@ class DecoderBuilder {
   }
   // Whether the checkpoint has this tensor, with the prefix.
   bool Has(const std::string& tensor) const { return has_(prefix_ + tensor); }
-  // Tensors of layers with this index or a higher one are not weights of the decoder.
-  void IgnoreLayersFrom(const std::string& name, std::uint32_t index);
+  // Tensors of the `count` layers after the last one are not weights of the decoder.
+  void IgnoreLayersAfter(const std::string& name, std::uint32_t count);
   // Calls `layer` for each decoder layer. Inside, names begin with "`name`.<index>.".
   void Layers(const std::string& name, const std::function<void(std::uint32_t)>& layer);
 

@@ -35,14 +35,15 @@ constexpr std::uint32_t kMaxHeadDim = 4096;
 
 struct DeepSeek {
   LatentHeads heads;
-  std::uint32_t dense_layers = 0;  // the first ones have an MLP
+  std::uint32_t dense_layers = 0;       // the first ones have an MLP
+  std::uint32_t prediction_layers = 0;  // after the last one
   Routing routing;
   std::string choice_bias;  // of the router, or ""
 };
 
 void BuildDeepSeek(DecoderBuilder& b, const DeepSeek& model) {
   b.Prefix({"model.", ""}, "norm.weight");
-  b.IgnoreLayersFrom("layers", b.spec().layers);
+  b.IgnoreLayersAfter("layers", model.prediction_layers);
   b.Embedding("embed_tokens.weight", "lm_head.weight");
   b.Layers("layers", [&](std::uint32_t layer) {
     b.RmsNorm("input_layernorm");
@@ -158,6 +159,7 @@ absl::Status ReadRoutingScale(const ConfigReader& config, double absent, Routing
 absl::Status ReadDeepSeekV2(const ConfigReader& config, ModelSpec& spec) {
   DeepSeek model;
   PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kV2, 0, 1407, 2, spec, model));
+  PENSTOCK_ASSIGN_OR_RETURN(model.prediction_layers, ReadPredictionLayers(config, 0));
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 64, 6));
   PENSTOCK_RETURN_IF_ERROR(ReadRoutingScale(config, 1.0, model.routing));
   constexpr char kLimited[] = "group_limited_greedy";
@@ -172,6 +174,7 @@ absl::Status ReadDeepSeekV2(const ConfigReader& config, ModelSpec& spec) {
 absl::Status ReadDeepSeekV3(const ConfigReader& config, ModelSpec& spec) {
   DeepSeek model;
   PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kV3, 3, 2048, 1, spec, model));
+  PENSTOCK_ASSIGN_OR_RETURN(model.prediction_layers, ReadPredictionLayers(config, 1));
   PENSTOCK_ASSIGN_OR_RETURN(model.heads.interleaved, config.BoolOr("rope_interleave", true));
   PENSTOCK_RETURN_IF_ERROR(RequireRouter(config, "sigmoid", {"noaux_tc"}));
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 256, 8));

@@ -22,13 +22,14 @@ constexpr SizeKeys kSizes{.hidden = 4096,
 
 struct Glm4Moe {
   bool head_norms = false;
-  std::uint32_t dense_layers = 0;  // the first ones have an MLP
+  std::uint32_t dense_layers = 0;       // the first ones have an MLP
+  std::uint32_t prediction_layers = 0;  // after the last one
   Routing routing;
 };
 
 void BuildGlm4Moe(DecoderBuilder& b, const Glm4Moe& model) {
   b.Prefix({"model.", ""}, "norm.weight");
-  b.IgnoreLayersFrom("layers", b.spec().layers);
+  b.IgnoreLayersAfter("layers", model.prediction_layers);
   b.Embedding("embed_tokens.weight", "lm_head.weight");
   b.Layers("layers", [&](std::uint32_t layer) {
     b.RmsNorm("input_layernorm");
@@ -75,6 +76,7 @@ absl::Status ReadGlm4Moe(const ConfigReader& config, ModelSpec& spec) {
   PENSTOCK_ASSIGN_OR_RETURN(model.dense_layers,
                             config.IntegerOr("first_k_dense_replace", 1, 0, 4096));
   if (model.dense_layers == 0) spec.intermediate = 0;
+  PENSTOCK_ASSIGN_OR_RETURN(model.prediction_layers, ReadPredictionLayers(config, 1));
   PENSTOCK_ASSIGN_OR_RETURN(model.head_norms, config.BoolOr("use_qk_norm", false));
   spec.build = [model](DecoderBuilder& b) { BuildGlm4Moe(b, model); };
   return absl::OkStatus();
