@@ -20,6 +20,15 @@ constexpr ModelType kTypes[] = {PENSTOCK_MODEL_TYPES(PENSTOCK_ROW)};
 constexpr ModelType kEncoders[] = {PENSTOCK_ENCODER_TYPES(PENSTOCK_ROW)};
 #undef PENSTOCK_ROW
 
+struct Alias {
+  std::string_view name;
+  std::string_view type;
+};
+
+#define PENSTOCK_ALIAS(name, type) {name, type},
+constexpr Alias kAliases[] = {PENSTOCK_MODEL_ALIASES(PENSTOCK_ALIAS)};
+#undef PENSTOCK_ALIAS
+
 // Of a name of any length in a config.json, this much is compared.
 constexpr std::size_t kMostCompared = 64;
 
@@ -28,6 +37,9 @@ constexpr std::size_t kMostCompared = 64;
 std::span<const ModelType> ModelTypes() { return kTypes; }
 
 ReadArchitecture* FindArchitecture(std::string_view model_type) {
+  for (const Alias& alias : kAliases) {
+    if (alias.name == model_type) model_type = alias.type;
+  }
   for (const ModelType& type : kTypes) {
     if (type.name == model_type) return type.read;
   }

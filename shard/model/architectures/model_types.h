@@ -5,7 +5,7 @@
 // clang-format off
 #define PENSTOCK_MODEL_TYPES(X) \
   X("deepseek_v2", ReadDeepSeekV2, "DeepSeek-V2") \
-  X("deepseek_v3", ReadDeepSeekV3, "DeepSeek-V3, DeepSeek-R1") \
+  X("deepseek_v3", ReadDeepSeekV3, "DeepSeek-V3, DeepSeek-R1, Kimi K2 (`kimi_k2`)") \
   X("gemma", ReadGemma, "Gemma") \
   X("gemma2", ReadGemma2, "Gemma 2") \
   X("gemma3", ReadGemma3, "Gemma 3 with a vision tower") \
@@ -33,6 +33,11 @@
   X("qwen3_next", ReadQwen3Next, "Qwen3-Next") \
   X("smollm3", ReadSmolLm3, "SmolLM3") \
   X("starcoder2", ReadStarcoder2, "StarCoder2") \
+  /* the end */
+
+// Other names of these types: X(`model_type` of config.json, the type that it is).
+#define PENSTOCK_MODEL_ALIASES(X) \
+  X("kimi_k2", "deepseek_v3") \
   /* the end */
 
 // The same for encoders, which give vectors and generate no text. docs/vectors.md shows them.

@@ -170,6 +170,17 @@ TEST(ModelSpec, DynamicRopeWithAlphaHasALargerBaseForEveryLength) {
   EXPECT_EQ(spec.max_position, 1024u);
 }
 
+TEST(ModelSpec, KimiK2IsADeepSeekV3) {
+  constexpr char kBody[] = R"(", "qk_rope_head_dim": 32, "n_group": 1, "topk_group": 1})";
+  const auto read = [&kBody](const std::string& type) {
+    return ReadModelSpec(R"({"model_type": ")" + type + kBody, "");
+  };
+  const auto kimi = read("kimi_k2"), deepseek = read("deepseek_v3");
+  ASSERT_TRUE(kimi.ok() && deepseek.ok()) << kimi.status() << deepseek.status();
+  EXPECT_EQ(kimi->head_dim, deepseek->head_dim);
+  EXPECT_EQ(kimi->experts, 256u);
+}
+
 TEST(ModelSpec, NamesAnUnsupportedKey) {
   struct Case {
     const char* changes;
