@@ -282,9 +282,11 @@ reference and cpu: the whole prompt, chunks of 7 tokens, 32 decode steps, and bo
 bound is 1e-4, or three times what transformers' own ways differ. Greedy tokens must be equal unless
 the two best logits are close.
 
-Prefix cache, preemption, padded layout, speculation and contrastive search work on caches and not
-on model types. Their tests (`penstock_shard_bits_test`, `penstock_shard_padded_test`) run models of
-a few types, not of each.
+`penstock_shard_model_bits_test` runs each variant alone and under load. The output must have the
+same bits in a batch, after a prefix hit or a preemption, with chunks of any size, after drafts,
+beside a contrastive search and in padded KV rows. Two ranks have the same bits alone and under
+load. `penstock_shard_bits_test` and `penstock_shard_padded_test` go deeper, with models of a few
+types.
 
 Variants that have goldens and are not served yet:
 
