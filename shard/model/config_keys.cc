@@ -73,6 +73,12 @@ absl::Status ReadNormEps(const ConfigReader& config, std::string_view key, doubl
   return absl::OkStatus();
 }
 
+absl::Status ReadGate(const ConfigReader& config, ModelSpec& spec) {
+  PENSTOCK_ASSIGN_OR_RETURN(spec.activation,
+                            ReadActivation(config, "hidden_act", Activation::kSilu));
+  return absl::OkStatus();
+}
+
 absl::Status RequireSilu(const ConfigReader& config) {
   const char* key = "hidden_act";
   PENSTOCK_ASSIGN_OR_RETURN(const Activation activation,

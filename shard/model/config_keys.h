@@ -44,6 +44,9 @@ absl::Status ReadSizes(const ConfigReader& config, const SizeKeys& keys, ModelSp
 absl::Status ReadNormEps(const ConfigReader& config, std::string_view key, double absent,
                          ModelSpec& spec);
 
+// `hidden_act`, the activation of the gate of MLPs. SiLU if there is no such key.
+absl::Status ReadGate(const ConfigReader& config, ModelSpec& spec);
+
 // `hidden_act` must be SiLU.
 absl::Status RequireSilu(const ConfigReader& config);
 

@@ -14,6 +14,7 @@
 
 #include "common/dtype.h"
 #include "common/ids.h"
+#include "shard/model/activation.h"
 
 namespace penstock::shard {
 
@@ -99,6 +100,7 @@ struct ModelSpec {
   std::uint32_t vocabulary = 0;
   std::uint32_t max_position = 0;  // positions that the model was trained for, with RoPE scaling
   float norm_eps = 1e-6f;
+  Activation activation = Activation::kSilu;  // of the gate of an MLP, in the families that read it
   RopeSpec rope;
   std::vector<std::uint32_t> windows;  // per layer: a query sees this many positions; 0 = all
   std::optional<bool> tied_head;       // unless false: tied if the checkpoint has no head

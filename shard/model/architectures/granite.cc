@@ -34,7 +34,7 @@ void BuildGranite(DecoderBuilder& b, const Granite& model) {
     b.AttentionOutput("self_attn.o_proj");
     b.AddToResidual();
     b.RmsNorm("post_attention_layernorm");
-    b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
+    b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", b.spec().activation);
     b.AddToResidual();
   });
   b.RmsNorm("norm");
@@ -50,7 +50,7 @@ absl::StatusOr<float> ReadMultiplier(const ConfigReader& config, const char* key
 
 absl::Status ReadGranite(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
-  PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
+  PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));

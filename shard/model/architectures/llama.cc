@@ -34,7 +34,7 @@ void BuildLlama(DecoderBuilder& b) {
     b.AddToResidual();
     // x = x + down(silu(gate(norm(x))) * up(norm(x)))
     b.RmsNorm("post_attention_layernorm");
-    b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
+    b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", b.spec().activation);
     b.AddToResidual();
   });
   b.RmsNorm("norm");
@@ -44,7 +44,7 @@ void BuildLlama(DecoderBuilder& b) {
 absl::Status ReadDecoder(const ConfigReader& config, const SizeKeys& sizes,
                          std::uint32_t default_window, ModelSpec& spec) {
   spec.build = BuildLlama;
-  PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
+  PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));

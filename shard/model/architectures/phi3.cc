@@ -26,7 +26,7 @@ void BuildPhi3(DecoderBuilder& b) {
     b.AttentionOutput("self_attn.o_proj");
     b.AddToResidual();
     b.RmsNorm("post_attention_layernorm");
-    b.FusedGatedMlp("mlp.gate_up_proj", "mlp.down_proj");
+    b.FusedGatedMlp("mlp.gate_up_proj", "mlp.down_proj", b.spec().activation);
     b.AddToResidual();
   });
   b.RmsNorm("norm");
@@ -38,7 +38,7 @@ void BuildPhi3(DecoderBuilder& b) {
 absl::Status ReadPhi3(const ConfigReader& config, ModelSpec& spec) {
   spec.build = BuildPhi3;
   spec.tied_head = false;
-  PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
+  PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.part = "partial_rotary_factor"}, spec));

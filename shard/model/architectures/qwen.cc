@@ -36,7 +36,7 @@ void BuildQwen(DecoderBuilder& b, bool head_norms) {
     b.AttentionOutput("self_attn.o_proj");
     b.AddToResidual();
     b.RmsNorm("post_attention_layernorm");
-    b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
+    b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", b.spec().activation);
     b.AddToResidual();
   });
   b.RmsNorm("norm");
@@ -56,7 +56,7 @@ absl::Status ReadQwenWindows(const ConfigReader& config, ModelSpec& spec) {
 }
 
 absl::Status ReadDecoder(const ConfigReader& config, const SizeKeys& sizes, ModelSpec& spec) {
-  PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
+  PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));

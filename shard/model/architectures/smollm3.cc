@@ -28,7 +28,7 @@ void BuildSmolLm3(DecoderBuilder& b, const std::vector<bool>& rotated) {
     b.AttentionOutput("self_attn.o_proj");
     b.AddToResidual();
     b.RmsNorm("post_attention_layernorm");
-    b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj");
+    b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", b.spec().activation);
     b.AddToResidual();
   });
   b.RmsNorm("norm");
@@ -68,7 +68,7 @@ absl::Status ReadSmolLm3Windows(const ConfigReader& config, const std::vector<bo
 
 absl::Status ReadSmolLm3(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = true;
-  PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
+  PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.default_theta = 2e6}, spec));

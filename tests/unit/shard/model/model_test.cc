@@ -227,6 +227,23 @@ TEST(Program, IsAFlatListWithOneAllReducePerBranch) {
   }
 }
 
+TEST(Program, TheGateOfAnMlpHasTheActivationOfTheConfig) {
+  for (const char* type : {"granite", "llama", "mistral", "phi3", "qwen2", "qwen3", "smollm3"}) {
+    const std::string config =
+        R"({"num_hidden_layers": 1, "hidden_act": "gelu_pytorch_tanh", "model_type": ")";
+    const auto spec = ReadModelSpec(config + type + "\"}", "");
+    ASSERT_TRUE(spec.ok()) << type << ": " << spec.status();
+    const Program program =
+        BuildProgram(*spec, *MakeRankShare(*spec, 0, 1), [](auto) { return false; }).program;
+    std::vector<Activation> activations;
+    for (const Op& op : program.body) {
+      const auto* gate = std::get_if<GatedActivationOp>(&op);
+      if (gate != nullptr) activations.push_back(gate->activation);
+    }
+    EXPECT_THAT(activations, testing::ElementsAre(Activation::kGeluTanh)) << type;
+  }
+}
+
 // Full layers have wider heads, and the last layers read the caches of earlier ones.
 TEST(DecoderBuilder, GivesEachLayerItsHeadsAndItsCache) {
   const auto spec = ReadModelSpec(R"({"model_type": "gemma4_text", "hidden_size": 8,
