@@ -57,8 +57,10 @@ def windows(config) -> list[int]:
 
 
 def theta(config) -> float | None:
+    """Of the layers without a window; of Gemma 4, of those with one."""
     parameters = getattr(config, "rope_parameters", None) or {}
-    return parameters.get("full_attention", parameters).get("rope_theta")
+    kind = "sliding_attention" if config.model_type == "gemma4_text" else "full_attention"
+    return parameters.get(kind, parameters).get("rope_theta")
 
 
 def widths(config) -> tuple[int, int]:

@@ -172,7 +172,7 @@ TEST(ModelSpec, DynamicRopeWithAlphaHasALargerBaseForEveryLength) {
 
 TEST(ModelSpec, KimiK2IsADeepSeekV3) {
   constexpr char kBody[] = R"(", "qk_rope_head_dim": 32, "n_group": 1, "topk_group": 1})";
-  const auto read = [](const std::string& type) {
+  const auto read = [&kBody](const std::string& type) {
     return ReadModelSpec(R"({"model_type": ")" + type + kBody, "");
   };
   const auto kimi = read("kimi_k2"), deepseek = read("deepseek_v3");
