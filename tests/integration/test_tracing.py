@@ -59,6 +59,10 @@ def test_a_request_becomes_a_span_with_its_parts(traced, collector):
     assert shown["url.scheme"] == "http"
     for name in ("total_time", "validation_time", "queue_time", "inference_time", "time_per_token"):
         assert float(shown[name].removesuffix("ms")) >= 0
+    times = {name: ms for name, ms in shown.items() if name.startswith("penstock.time_ms.")}
+    assert times["penstock.time_ms.prefill"] > 0 and times["penstock.time_ms.decode"] > 0
+    took = (request.end_time_unix_nano - request.start_time_unix_nano) / 1e6
+    assert sum(times.values()) <= took
     assert before <= request.start_time_unix_nano <= request.end_time_unix_nano <= time.time_ns()
     parts = [spans[name][0] for name in ("queue", "prefill", "decode")]
     for part in parts:
