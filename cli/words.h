@@ -30,7 +30,7 @@ bool AsksForHelp(const Words& words);
 // code, help or errors were printed.
 options::CommandLine ReadWords(const options::ProgramOptions& program, const Words& words);
 
-// The launcher's options in `words`, as the launcher would read them.
+// Parses `words` with the launcher's option table into `values`.
 absl::Status ReadLauncherWords(const Words& words, options::Values& values);
 
 }  // namespace penstock::cli

@@ -14,8 +14,8 @@ bool SaysNoMemory(std::string_view line);
 // the limits of this process.
 std::string AddressLimitRemedy();
 
-// Returns the last line that reports a lack of memory, and names the limit that caused it. Empty
-// if no line does or there is no limit.
+// Returns the last line that reports an out-of-memory error, with the limit that caused it. Returns
+// an empty text if no line reports one, or if there is no limit.
 std::string MemoryLimitError(const std::deque<std::string>& lines);
 
 }  // namespace penstock::launcher

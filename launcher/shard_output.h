@@ -14,8 +14,8 @@ namespace penstock::launcher {
 // This machine, without a socket prefix.
 absl::StatusOr<Machine> FindMachine();
 
-// What the first shard of the server prints with one more argument ("--print-config"). The model-id
-// of `values` must be a folder.
+// Runs the shard program as the launcher would start rank 0, plus `argument` ("--print-config").
+// Returns what it prints. The model-id of `values` must be a folder.
 absl::StatusOr<ChildOutput> AskShard(const options::Values& values, Machine machine,
                                      const std::string& argument);
 

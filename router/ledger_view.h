@@ -19,7 +19,7 @@ struct LedgerSpan {
   TimeKind kind = TimeKind::kUpload;
   Time begin;
   Time end;
-  std::optional<RequestId> behind = {};  // whom it waits for
+  std::optional<RequestId> behind = {};  // the request it waits for
   bool behind_other = false;             // another key's request, which is not named
   std::vector<RequestId> beside = {};  // the first requests in its steps; of decodes, with prompts
   std::uint32_t beside_left_out = 0;

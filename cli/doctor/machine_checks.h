@@ -1,4 +1,4 @@
-// Checks of the machine and of the limits of this process. Facts are arguments.
+// Checks of the machine and of the limits of this process. The caller passes the measured values.
 #pragma once
 
 #include <cstdint>

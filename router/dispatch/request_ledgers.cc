@@ -58,7 +58,7 @@ void RequestLedgers::CloseOne(Entry& entry, Time at) {
   hour_.Add(entry.ledger.totals(), at);
 }
 
-// An answer that nobody closed, as that of a health probe, ends here.
+// A request without a client connection, such as a health probe, is never closed. It ends here.
 void RequestLedgers::Retain(Entry& entry) {
   if (std::exchange(entry.ended, true)) return;
   ended_.push_back(entry.id);

@@ -2,7 +2,7 @@
 // the start to the end is added to one total, so the totals sum to the wall time. Times that run
 // backwards, as between two threads, count as no time.
 //
-// Pure and not synchronised. A step costs a few additions and no allocation, except for a new span.
+// Not thread-safe; reads no clock. A step costs a few additions. Only a new span allocates memory.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class TimeLedger {
 
   TimeLedger(Time start, TimeKind kind);
 
-  // From `at` on the time is of `kind`, until the next call. `behind`: whom it waits for.
+  // Time from `at` until the next call counts as `kind`. `behind` is the request it waits for.
   void Enter(TimeKind kind, Time at, std::optional<RequestId> behind = std::nullopt);
 
   // Between Admit and the next Enter it runs: Step divides the time.

@@ -19,7 +19,7 @@ struct VllmName {
   std::string_view help;
 };
 
-// Every name with its source, in the order of the page.
+// All vLLM names with the metrics they copy, in the order in which /metrics prints them.
 const std::vector<VllmName>& VllmNames();
 
 // Appends the families to `page`. Each member has the labels `model_name` and `engine` ("0": a

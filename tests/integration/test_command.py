@@ -91,7 +91,7 @@ def test_chat_says_why_a_request_is_refused(demo_server):
 
 
 def test_control_c_stops_the_answer_and_not_the_chat(simulated):
-    # Each token takes a fifth of a second, so that the answer is under way at the signal.
+    # Slow tokens (0.2 s each), so that the signal comes before the answer ends.
     server = simulated("--step-time", "200ms")
     main, terminal = pty.openpty()
 

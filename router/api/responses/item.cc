@@ -10,8 +10,8 @@
 namespace penstock::router::responses {
 namespace {
 
-// Reasoning in `encrypted_content`, for clients that send back nothing else. The mark tells it from
-// that of other servers, which cannot be read here.
+// Reasoning in `encrypted_content`, for clients that send back nothing else. The prefix
+// shows that Penstock wrote it. The content of other servers cannot be read.
 constexpr std::string_view kOpaque = "penstock:";
 
 // The keys of an item that mean something here.

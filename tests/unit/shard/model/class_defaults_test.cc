@@ -1,5 +1,5 @@
-// Sizes of a config.json that lacks keys, against the config classes of transformers (the golden of
-// tests/oracle/class_defaults.py).
+// A config.json without sizes gives the same model as in transformers. tests/oracle/class_defaults.py
+// makes the golden file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
