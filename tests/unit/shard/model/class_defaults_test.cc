@@ -1,5 +1,5 @@
-// A config.json without sizes gives the same model as in transformers. tests/oracle/class_defaults.py
-// makes the golden file.
+// A config.json without sizes gives the same model as in transformers. The golden file is made by
+// tests/oracle/class_defaults.py.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
