@@ -159,6 +159,7 @@ bool CoreModel::AnyIdle() const {
 
 // While a request waits and a group is idle, all groups are asked again.
 void CoreModel::MakeSteps(OutputReader& core_outputs) {
+  doubtful_.reset();
   for (const Reach reach : {Reach::kAll, Reach::kIdleFirst, Reach::kOwn}) {
     if (reach != Reach::kAll && (waiting_.empty() || !AnyIdle())) return;
     for (bool made = true; made;) {
@@ -248,6 +249,17 @@ bool CoreModel::SomeoneWaits(const ModelGroup& group, Reach reach) const {
   });
 }
 
+// True once if the doubtful deferral may be this group's.
+bool CoreModel::TakeDoubtful(const ModelGroup& group, Reach reach) {
+  if (!doubtful_) return false;
+  const Deferral deferral = *std::exchange(doubtful_, std::nullopt);
+  const ModelWaiting* const request = waiting_.Find(deferral.request);
+  if (request == nullptr || !FitsOf(group)(*request)) return false;
+  const Fate fate = FateOf(*request, group, reach);
+  return fate.kind == Fate::Kind::kDeferred && fate.shortage == deferral.shortage &&
+         fate.behind == deferral.behind;
+}
+
 // Without a match the first arrival is next.
 void CoreModel::CheckLongestPrefix(const ModelGroup& group, const ModelWaiting& chosen) const {
   if (group.CachedTokens(chosen) > 0 || waiting_.Earliest(FitsOf(group)) == &chosen) return;
@@ -268,11 +280,14 @@ bool CoreModel::AdmitNext(ModelGroup& group, Reach reach, OutputReader& core_out
     if (admitted) CheckLongestPrefix(group, *named);
     const bool deferred =
         fate.kind == Fate::Kind::kDeferred && Says(core_outputs, fate.shortage, fate.behind);
+    if (deferred && SomeoneWaits(group, reach)) {
+      doubtful_ = Deferral{named->id(), fate.shortage, fate.behind};
+    }
     if (admitted || deferred || kind == DecisionKind::kRefused) {
       return Settle(group, named->id(), fate, core_outputs);
     }
   }
-  if (SomeoneWaits(group, reach)) return false;
+  if (SomeoneWaits(group, reach) || TakeDoubtful(group, reach)) return false;
   throw Difference{"group " + std::to_string(group.id().value()) + " could admit any request"};
 }
 

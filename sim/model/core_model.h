@@ -49,6 +49,11 @@ class CoreModel {
     std::optional<RequestId> behind;
     std::uint64_t uncached = 0;
   };
+  struct Deferral {
+    RequestId request;
+    scheduler::Shortage shortage;
+    std::optional<RequestId> behind;
+  };
 
   void On(const scheduler::Arrival& arrival, OutputReader& core_outputs);
   void On(const scheduler::Cancel& cancel, OutputReader& core_outputs);
@@ -73,6 +78,7 @@ class CoreModel {
   const ModelWaiting* Candidate(const ModelGroup& group) const;
   const ModelWaiting* NamedByCore(const ModelGroup& group, const OutputReader& core_outputs) const;
   bool SomeoneWaits(const ModelGroup& group, Reach reach) const;
+  bool TakeDoubtful(const ModelGroup& group, Reach reach);
   void CheckLongestPrefix(const ModelGroup& group, const ModelWaiting& chosen) const;
   WaitingModel::Fits FitsOf(const ModelGroup& group) const;
   Fate FateOf(const ModelWaiting& request, const ModelGroup& group, Reach reach) const;
@@ -92,6 +98,9 @@ class CoreModel {
   std::map<GroupId, ModelGroup> groups_;
   WaitingModel waiting_;
   PlacementModel placement_;
+  // Longest-prefix: a deferral of this input that was counted for a group which might as well have
+  // deferred another request again, which says nothing. Then a later group gave it.
+  std::optional<Deferral> doubtful_;
 };
 
 }  // namespace penstock::sim
