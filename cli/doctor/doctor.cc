@@ -45,7 +45,10 @@ Findings CheckOptions(const Words& words, options::Values& values) {
 Finding ModelNotHere(const std::string& model, const absl::Status& why) {
   const bool offline = hub::SettingsFromEnvironment(&::getenv).offline;
   if (absl::IsUnavailable(why) && !offline) {
-    return Good(model + " is not complete in the cache; the start will download it");
+    return Good(model +
+                " is not complete in the cache; the start asks the hub for it, which was not "
+                "checked. For a folder, write ./" +
+                model);
   }
   return Bad(Message(why), "the path of a folder, or the name ORG/NAME of a model of the hub");
 }

@@ -12,7 +12,7 @@ import time
 
 import pytest
 from certificates import make_authority, make_certificate, need_openssl
-from penstock_testing import BIN, DEMO_MODEL
+from penstock_testing import BIN, DEMO_MODEL, Server
 
 PENSTOCK = BIN / "penstock"
 
@@ -247,6 +247,13 @@ def test_a_server_that_needs_a_key(answers):
     url = answers({"/health": 200, "/v1/models": 401})
     assert "needs a key" in doctor("--url", url, options=())
     assert "refuses the key" in doctor("--url", url, "--api-key", "k", options=())
+
+
+def test_a_penstock_that_needs_a_key():
+    with Server("--api-key", "right") as server:
+        assert "needs a key" in doctor("--url", server.url, options=())
+        assert "refuses the key" in doctor("--url", server.url, "--api-key", "wrong", options=())
+        assert doctor("--url", server.url, "--api-key", "right", options=()) == ""
 
 
 def test_a_base_url_without_v1(answers):
