@@ -52,6 +52,12 @@ class Process:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.stop()
+
     def _read(self):
         for raw in self.popen.stdout:
             line = raw.decode("utf-8", "replace").rstrip("\n")
@@ -119,12 +125,6 @@ class Server(Process):
             raise
         self.host, self.port = address.group(1), int(address.group(2))
         self.url = f"{'https' if tls else 'http'}://{self.host}:{self.port}"
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.stop()
 
     # --- processes
 

@@ -33,12 +33,6 @@ class Started(Process):
             self.stop()
             raise
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.stop()
-
     def ask(self, path, body):
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", json.dumps(body).encode(),
                                          {"Content-Type": "application/json"})
