@@ -4,13 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "common/status.h"
-#include "shard/weights/config_reader.h"
 #include "shard/weights/loader.h"
+#include "tests/unit/shard/weights/stored_tensors.h"
 #include "tests/unit/support/temp_folder.h"
 
 namespace penstock::shard {
@@ -19,64 +18,13 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-struct Stored {
-  std::string name;
-  std::string type;
-  std::string shape;  // "[2, 3]"
-  std::string bytes;
-};
-
-std::string Bytes(const std::vector<int>& values) {
-  std::string bytes;
-  for (const int value : values) bytes += static_cast<char>(value);
-  return bytes;
-}
-
-std::string Floats(const std::vector<float>& values) {
-  std::string bytes(values.size() * sizeof(float), '\0');
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  return bytes;
-}
-
 constexpr char kBlocksOfTwo[] = R"({"quant_method": "fp8", "weight_block_size": [2, 2]})";
 constexpr char kFp8OfMatrices[] = R"({"quant_method": "fp8", "weight_block_size": null})";
 constexpr char kMxfp4[] = R"({"quant_method": "mxfp4"})";
 
 class StoredMatrices : public testing::Test {
  protected:
-  void Write(const std::vector<Stored>& tensors) {
-    std::string header = "{", data;
-    for (const Stored& tensor : tensors) {
-      const std::size_t end = data.size() + tensor.bytes.size();
-      header += (header.size() > 1 ? ",\"" : "\"") + tensor.name + R"(":{"dtype":")" + tensor.type +
-                R"(","shape":)" + tensor.shape + R"(,"data_offsets":[)" +
-                std::to_string(data.size()) + "," + std::to_string(end) + "]}";
-      data += tensor.bytes;
-    }
-    header += "}";
-    const std::uint64_t size = header.size();
-    std::string file(sizeof size, '\0');
-    std::memcpy(file.data(), &size, sizeof size);
-    file += header + data;
-    folder_.Write("model.safetensors", file);
-    auto checkpoint = Checkpoint::Open(folder_.path());
-    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
-    checkpoint_ = std::move(*checkpoint);
-  }
-
-  // `quantization`: the object of config.json.
-  static WeightPlan PlanOf(const WeightPart& part, const std::string& quantization = "") {
-    WeightPlan plan{
-        {{"t", part.rows.count, part.columns.count, part.stored_shape.size() == 1, {}}}};
-    plan.targets.front().parts = {part};
-    if (quantization.empty()) return plan;
-    const auto object = ParseConfig(quantization, "config.json");
-    EXPECT_TRUE(object.ok()) << object.status();
-    auto format = ReadStoredFormat({*object, "quantization_config"});
-    EXPECT_TRUE(format.ok()) << format.status();
-    if (format.ok()) plan.format = *std::move(format);
-    return plan;
-  }
+  void Write(const std::vector<Stored>& tensors) { checkpoint_ = OpenStored(folder_, tensors); }
 
   std::string ErrorOf(const WeightPlan& plan) { return Message(CheckParts(checkpoint_, plan)); }
 
