@@ -54,7 +54,8 @@ TEST_F(StoredMatrices, Fp8ValuesAreMultipliedByTheScaleOfTheirBlock) {
 
 TEST_F(StoredMatrices, Fp8SlicesBeginAnywhereInABlock) {
   Write({kFp8Values, {"m_scale_inv", "F8_E8M0", "[2, 2]", Bytes({128, 126, 127, 130})}});
-  EXPECT_THAT(Load(PlanOf({"m", {3, 3}, {1, 2}, {1, 2}, 0}, kBlocksOfTwo)), ElementsAre(2, 0.5, 448, 0));
+  EXPECT_THAT(Load(PlanOf({"m", {3, 3}, {1, 2}, {1, 2}, 0}, kBlocksOfTwo)),
+              ElementsAre(2, 0.5, 448, 0));
 }
 
 TEST_F(StoredMatrices, Fp8HasOneScaleForAllOrOneForEachRow) {
