@@ -41,8 +41,8 @@ constexpr std::string_view kNoPython =
 constexpr std::string_view kNoAdapters = "Adapters (LoRA) are not served.";
 constexpr std::string_view kNoDrafts = "There is no speculative decoding with a draft model.";
 constexpr std::string_view kNoQuantized =
-    "Weights are read from checkpoints that are not quantized; `--quantize int8` makes them a byte "
-    "each while loading.";
+    "A quantized checkpoint needs no option; `--quantize int8` makes a byte of each weight while "
+    "loading.";
 constexpr std::string_view kOneHost = "A model is divided among the ranks of one host.";
 constexpr std::string_view kFixedCodes =
     "The codes of DJL are answered: 400, 424, 500, 503. They cannot be chosen.";

@@ -24,7 +24,7 @@ DecoderBuilder::DecoderBuilder(const ModelSpec& spec, const RankShare& part, con
   Program& program = built_.program;
   program.part = part;
   program.vocabulary = spec.vocabulary;
-  built_.weights.fp8_block = {spec.fp8_block_rows, spec.fp8_block_columns};
+  built_.weights.format = spec.format;
   SetWidths();
   SetHeads({spec.heads, spec.kv_heads, spec.head_dim, spec.head_dim});
   // Old versions of the transformers library saved these buffers beside the weights.

@@ -75,7 +75,9 @@ DType ChooseDType(const ModelOptions& options, const ModelSpec& spec, const Weig
   std::optional<DType> stored = spec.stored_dtype;
   if (!stored.has_value()) {
     // The embedding comes first.
-    stored = checkpoint.Find(plan.targets.front().parts.front().tensor)->info->dtype;
+    const CheckpointTensor* embedding =
+        checkpoint.Find(plan.targets.front().parts.front().tensor);
+    if (embedding != nullptr) stored = embedding->info->dtype;
   }
   const DType dtype = stored.value_or(DType::kFloat32);
   // CPUs convert float16 one by one; float32 holds its values exactly.
@@ -121,6 +123,7 @@ absl::StatusOr<Model> Model::Open(const ModelOptions& options) {
   PENSTOCK_RETURN_IF_ERROR(fits);
   PENSTOCK_RETURN_IF_ERROR(CheckAllConsumed(model.checkpoint, everything));
   model.parameters = everything.Elements();
+  PENSTOCK_ASSIGN_OR_RETURN(model.quantized, CountQuantized(model.checkpoint, everything));
   model.dtype = ChooseDType(options, model.spec, everything, model.checkpoint);
   model.quantization = options.quantization;
   model.kv_type = Simplified(options.kv_type, model.dtype);

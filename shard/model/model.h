@@ -44,6 +44,7 @@ struct Model {
   Program program;
   WeightPlan weight_plan;        // of this rank
   std::uint64_t parameters = 0;  // of the whole model; tied weights count once
+  QuantizedCount quantized;      // of the whole model
   std::string fingerprint;       // of config, dtype and tensor table: equal on all ranks
   Checkpoint checkpoint;
 

@@ -3,7 +3,7 @@
 #include "common/short_text.h"
 #include "common/status.h"
 #include "shard/model/architectures/architectures.h"
-#include "shard/model/config_reader.h"
+#include "shard/weights/config_reader.h"
 
 namespace penstock::shard {
 namespace {
@@ -62,21 +62,15 @@ absl::Status RefuseUnsupported(const ConfigReader& config, Task task) {
   return absl::OkStatus();
 }
 
-// FP8 and MXFP4 weights are expanded as they are read. The tensors say which matrices are so.
 absl::Status ReadQuantization(const ConfigReader& config, ModelSpec& spec) {
-  PENSTOCK_ASSIGN_OR_RETURN(const auto quantization, config.Object("quantization_config"));
+  constexpr char kKey[] = "quantization_config";
+  PENSTOCK_ASSIGN_OR_RETURN(auto quantization, config.Object(kKey));
+  PENSTOCK_ASSIGN_OR_RETURN(const auto text, config.Object("text_config"));
+  if (!quantization.has_value() && text.has_value()) {
+    PENSTOCK_ASSIGN_OR_RETURN(quantization, text->Object(kKey));
+  }
   if (!quantization.has_value()) return absl::OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string method, quantization->StringOr("quant_method", ""));
-  if (method == "mxfp4") return absl::OkStatus();
-  if (method != "fp8") return quantization->Bad("quant_method", "fp8 or mxfp4");
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string format, quantization->StringOr("fmt", "e4m3"));
-  if (format != "e4m3") return quantization->Bad("fmt", "e4m3");
-  constexpr char kBlock[] = "weight_block_size";
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<double> block,
-                            quantization->Numbers(kBlock, 1.0, 1 << 20));
-  if (block.size() != 2) return quantization->Bad(kBlock, "two numbers: rows and columns");
-  spec.fp8_block_rows = static_cast<std::uint32_t>(block[0]);
-  spec.fp8_block_columns = static_cast<std::uint32_t>(block[1]);
+  PENSTOCK_ASSIGN_OR_RETURN(spec.format, ReadStoredFormat(*quantization));
   return absl::OkStatus();
 }
 

@@ -15,6 +15,7 @@
 #include "common/dtype.h"
 #include "common/ids.h"
 #include "shard/model/activation.h"
+#include "shard/weights/formats/stored_format.h"
 
 namespace penstock::shard {
 
@@ -107,8 +108,7 @@ struct ModelSpec {
 
   std::optional<DType> stored_dtype;  // `torch_dtype` | `dtype` of config.json
   std::uint32_t experts = 0;          // of a layer, where ranks may have whole ones; else 0
-  std::uint32_t fp8_block_rows = 0;   // of FP8 matrices (WeightPlan::fp8_block); 0: none
-  std::uint32_t fp8_block_columns = 0;
+  StoredFormatPtr format;             // of quantised matrices (WeightPlan::format)
   std::vector<TokenId> eos_token_ids;
   TokenId bos_token_id = -1;  // -1 = none
   DeltaSpec delta;

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "common/status.h"
-#include "shard/model/config_reader.h"
+#include "shard/weights/config_reader.h"
 #include "shard/weights/checkpoint_index.h"
 
 namespace penstock::shard {

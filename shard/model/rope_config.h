@@ -4,7 +4,7 @@
 
 #include <absl/status/status.h>
 
-#include "shard/model/config_reader.h"
+#include "shard/weights/config_reader.h"
 #include "shard/model/model_spec.h"
 
 namespace penstock::shard {

@@ -1,8 +1,10 @@
 #include "shard/weights/weight_plan.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 
 #include "common/status.h"
 #include "shard/weights/stored_matrix.h"
@@ -51,14 +53,36 @@ absl::Status CheckParts(const Checkpoint& checkpoint, const WeightPlan& plan) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<QuantizedCount> CountQuantized(const Checkpoint& checkpoint,
+                                              const WeightPlan& plan) {
+  QuantizedCount count;
+  if (plan.format == nullptr) return count;
+  std::set<std::pair<const CheckpointTensor*, std::uint64_t>> matrices;
+  std::set<const CheckpointTensor*> tensors;
+  for (const WeightTarget& target : plan.targets) {
+    for (const WeightPart& part : target.parts) {
+      PENSTOCK_ASSIGN_OR_RETURN(const auto matrix, OpenQuantized(checkpoint, plan, part));
+      if (matrix == nullptr) continue;
+      count.elements += part.rows.count * part.columns.count;
+      matrices.emplace(matrix->tensors().front(), part.matrix);
+      tensors.insert(matrix->tensors().begin(), matrix->tensors().end());
+    }
+  }
+  for (const CheckpointTensor* tensor : tensors) count.bytes += tensor->info->bytes;
+  count.matrices = matrices.size();
+  return count;
+}
+
 absl::Status CheckAllConsumed(const Checkpoint& checkpoint, const WeightPlan& plan) {
   std::unordered_set<std::string_view> used;
   for (const WeightTarget& target : plan.targets) {
     for (const WeightPart& part : target.parts) {
-      const StoredMatrix stored = FindStored(checkpoint, part);
-      for (const CheckpointTensor* tensor : {stored.values, stored.scales}) {
-        if (tensor != nullptr) used.insert(tensor->info->name);
+      PENSTOCK_ASSIGN_OR_RETURN(const auto matrix, OpenQuantized(checkpoint, plan, part));
+      if (matrix == nullptr) {
+        used.insert(part.tensor);
+        continue;
       }
+      for (const CheckpointTensor* tensor : matrix->tensors()) used.insert(tensor->info->name);
     }
   }
   for (const CheckpointTensor& tensor : checkpoint.tensors()) {

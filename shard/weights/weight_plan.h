@@ -3,8 +3,10 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,8 @@
 
 namespace penstock::shard {
 
+class StoredFormat;
+
 struct Range {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
@@ -22,7 +26,7 @@ struct Range {
 // rows x columns of a stored tensor, placed at `target_row` of the target. A stored vector of n
 // values is [n] with rows {first, count} and columns {0, 1}. A row of a tensor of three dimensions,
 // as the weights of a convolution, holds the last two. A matrix may be stored quantised
-// (stored_matrix.h). MXFP4 is never stored transposed, whatever `transposed` says.
+// (stored_matrix.h); then the format says whether it may be transposed.
 struct WeightPart {
   std::string tensor;
   std::vector<std::uint64_t> stored_shape;  // what the file must have
@@ -46,19 +50,12 @@ struct WeightTarget {
   std::uint64_t Elements() const { return rows * columns; }
 };
 
-// Rows and columns that share a scale in FP8 matrices (stored_matrix.h). 0: config.json does not
-// say that there are any.
-struct Fp8Block {
-  std::uint64_t rows = 0;
-  std::uint64_t columns = 0;
-};
-
 struct WeightPlan {
   std::vector<WeightTarget> targets;
   // Tensors that a checkpoint may hold and that no target needs.
   std::vector<std::string> ignored_suffixes;
   std::vector<std::string> ignored_prefixes;
-  Fp8Block fp8_block;
+  std::shared_ptr<const StoredFormat> format;  // of quantised matrices; null: there are none
 
   std::uint64_t Elements() const;
   std::uint64_t Bytes(DType dtype) const;  // as LoadWeights allocates them, with alignment
@@ -69,6 +66,16 @@ struct WeightPlan {
 absl::Status CheckTarget(const Checkpoint& checkpoint, const WeightPlan& plan,
                          const WeightTarget& target);
 absl::Status CheckParts(const Checkpoint& checkpoint, const WeightPlan& plan);
+
+// The matrices that the checkpoint stores quantised.
+struct QuantizedCount {
+  std::uint64_t matrices = 0;
+  std::uint64_t bytes = 0;     // of their tensors
+  std::uint64_t elements = 0;  // of the matrices
+};
+
+// The plan, which is that of a single rank, must have passed CheckParts.
+absl::StatusOr<QuantizedCount> CountQuantized(const Checkpoint& checkpoint, const WeightPlan& plan);
 
 // Checks that `plan`, which is that of a single rank, uses or ignores every tensor of the
 // checkpoint.

@@ -35,15 +35,16 @@ absl::Status CheckpointSource::ReadRows(std::int32_t index, std::uint64_t first,
 // Rows [row, row + count) of the part.
 absl::Status CheckpointSource::ReadPart(const WeightPart& part, std::uint64_t row,
                                         std::uint64_t count, char* out) const {
-  const StoredMatrix matrix = FindStored(checkpoint_, part);
-  if (matrix.encoding != StoredMatrix::Encoding::kPlain) {
-    std::vector<float> rows;
-    PENSTOCK_RETURN_IF_ERROR(ReadExpanded(checkpoint_, plan_, part, row, count, rows));
-    ConvertElements(rows.data(), DType::kFloat32, out, dtype_, rows.size());
+  PENSTOCK_ASSIGN_OR_RETURN(const auto matrix, OpenQuantized(checkpoint_, plan_, part));
+  if (matrix != nullptr) {
+    const std::uint64_t values = count * part.columns.count;
+    const auto rows = std::make_unique_for_overwrite<float[]>(values);
+    PENSTOCK_RETURN_IF_ERROR(ReadExpanded(*matrix, part, row, count, rows.get()));
+    ConvertElements(rows.get(), DType::kFloat32, out, dtype_, values);
     return absl::OkStatus();
   }
   if (part.transposed) return ReadTransposed(part, row, count, out);
-  const CheckpointTensor& tensor = *matrix.values;
+  const CheckpointTensor& tensor = *checkpoint_.Find(part.tensor);
   const DType stored = *tensor.info->dtype;
   const std::uint64_t stored_columns =
       std::accumulate(part.stored_shape.begin() + 1, part.stored_shape.end(), std::uint64_t{1},

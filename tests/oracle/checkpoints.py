@@ -22,6 +22,8 @@ from array import array
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from quantized import E4M3, E4M3_RMS, MAKERS, float32_bytes
+
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parent / "data"
 GOLDENS = DATA / "goldens" / "models"
@@ -54,10 +56,11 @@ class Tensor:
     shape: tuple
     mean: float = 0.0
     std: float = 1.0
-    encoding: str = ""  # "" = the variant's dtype; F32, I64, fp8, mxfp4
+    encoding: str = ""  # "" = the variant's dtype; F32, I64, fp8, mxfp4, or a maker of quantized.py
     surplus: bool = False  # not part of the text model
     block: int = 0  # fp8: rows and columns with one scale
     scale: str = "F32"  # fp8: the type of the scales; BF16 or F8_E8M0
+    form: dict = field(default_factory=dict)  # options of a maker in quantized.py
 
 
 class Tensors(dict):
@@ -76,6 +79,10 @@ class Tensors(dict):
         """Linear layers are quantised."""
         return Tensors(self.prefix, self.store,
                        {"encoding": "fp8", "block": block, "scale": scale})
+
+    def quantized(self, encoding: str, **form) -> "Tensors":
+        """Linear layers are stored by a maker of quantized.py."""
+        return Tensors(self.prefix, self.store, {"encoding": encoding, "form": form})
 
     def add(self, name: str, shape, mean: float = 0.0, std: float = 1.0, **more) -> None:
         assert self.prefix + name not in self.store, name
@@ -146,10 +153,6 @@ def normal_values(source: random.Random, count: int, mean: float, std: float) ->
     return [(a + b + c + d) * scale + shift for a, b, c, d in zip(each, each, each, each)]
 
 
-def float32_bytes(values) -> bytes:
-    return struct.pack(f"<{len(values)}f", *values)
-
-
 def encode(values: list, encoding: str) -> bytes:
     if encoding == "F32":
         return float32_bytes(values)
@@ -164,14 +167,6 @@ def encode(values: list, encoding: str) -> bytes:
     return bytes(halves)
 
 
-def e4m3(byte: int) -> float:
-    exponent, fraction = (byte >> 3) & 15, byte & 7
-    size = fraction / 512 if exponent == 0 else (1 + fraction / 8) * 2.0 ** (exponent - 7)
-    return -size if byte & 128 else size
-
-
-E4M3 = [e4m3(byte) for byte in range(256)]
-E4M3_RMS = math.sqrt(sum(E4M3[b] ** 2 for b in range(256) if b & 127 != 127) / 254)
 E2M1 = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0]
 E2M1_RMS = math.sqrt(sum(value ** 2 for value in E2M1) / 16)
 
@@ -228,6 +223,9 @@ def make_tensor(seed: int, name: str, tensor: Tensor, dtype: str, expand: bool) 
         return make_fp8(source, name, tensor, expand)
     if tensor.encoding == "mxfp4":
         return make_mxfp4(source, name, tensor, expand)
+    if tensor.encoding in MAKERS:
+        stored, values = MAKERS[tensor.encoding](source, name, tensor.shape, tensor.std, **tensor.form)
+        return {name: ("F32", tensor.shape, float32_bytes(values))} if expand else stored
     encoding = tensor.encoding or DTYPES[dtype]
     values = normal_values(source, math.prod(tensor.shape), tensor.mean, tensor.std)
     return {name: (encoding, tensor.shape, encode(values, encoding))}

@@ -35,7 +35,7 @@ constexpr OptionSpec kRows[] = {
         "Unset: weights have the type of --dtype.",
         {.components = kLauncher | kShard,
          .refusal =
-             "quantized checkpoints are not read; int8 quantizes the weights while they load",
+             "a quantized checkpoint needs no option; int8 quantizes the weights while they load",
          .harmless = "none|int8"}),
     OptionSpec("task", OneOf("auto|generate|embed|classify"), "auto",
                "What the model gives: text, vectors of texts, or classes. auto: by the class in "

@@ -42,6 +42,22 @@ VARIANTS = {
     # The prompt fits into the original length; the continuation does not.
     "v5_dynamic_crossing": Variant(rope(rope_type="dynamic", factor=2.0) | {"max_position_embeddings": 100},
                                    length_rule="step", original_length=100),
+    # Quantised checkpoints. The groups of columns are in no order; two ranks divide them all the same.
+    "v4_gptq": Variant(V4 | {"quantization_config": {
+        "quant_method": "gptq", "bits": 4, "group_size": 16, "desc_act": True, "sym": False,
+        "checkpoint_format": "gptq", "damp_percent": 0.1, "true_sequential": True}},
+        options={"form": {"encoding": "gptq", "ordered": True}}),
+    "v4_awq": Variant(V4 | {"quantization_config": {
+        "quant_method": "awq", "bits": 4, "group_size": 16, "version": "gemm", "zero_point": True,
+        "modules_to_not_convert": ["lm_head"]}}, options={"form": {"encoding": "awq"}}),
+    "v4_nf4": Variant(V4 | {"quantization_config": {
+        "quant_method": "bitsandbytes", "load_in_4bit": True, "load_in_8bit": False,
+        "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True,
+        "bnb_4bit_compute_dtype": "bfloat16", "llm_int8_skip_modules": ["lm_head"]}},
+        options={"form": {"encoding": "nf4"}}),
+    "v4_fbgemm_fp8": Variant(V4 | {"quantization_config": {
+        "quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0,
+        "modules_to_not_convert": ["lm_head"]}}, options={"form": {"encoding": "fp8_rows"}}),
     "v5_longrope": Variant(rope(**LONGROPE, original_max_position_embeddings=64),
                            length_rule="whole", original_length=64),
     "v5_longrope_crossing": Variant(rope(**LONGROPE, original_max_position_embeddings=100, factor=2.0),
@@ -49,11 +65,13 @@ VARIANTS = {
 }
 
 
-def tensors(t: Tensors, config: dict, head: bool = False) -> None:
+def tensors(t: Tensors, config: dict, head: bool = False, form: dict | None = None) -> None:
     hidden, bias = config["hidden_size"], config.get("attention_bias", False)
     t.embedding("model.embed_tokens", config["vocab_size"], hidden)
     for i in range(config["num_hidden_layers"]):
         layer = t.at(f"model.layers.{i}.")
+        if form:
+            layer = layer.quantized(**form)
         layer.norm("input_layernorm", hidden)
         layer.attention(config, bias, bias)
         layer.norm("post_attention_layernorm", hidden)

@@ -197,7 +197,7 @@ TEST(TgiFlagsTest, PenstockLauncherTakesThemToo) {
                         {"--model-id=m", "--quantize=awq", "--speculate", "0"});
   EXPECT_EQ(
       values.status().message(),
-      "--quantize=awq: is not offered; quantized checkpoints are not read; int8 quantizes the "
+      "--quantize=awq: is not offered; a quantized checkpoint needs no option; int8 quantizes the "
       "weights while they load");
 }
 

@@ -69,7 +69,10 @@ std::vector<Variant> ReadVariants() {
     variant.name = entry.path().filename();
     variant.type = TextAt(config, {"model_type"});
     variant.text_type = TextAt(config, {"text_config", "model_type"});
-    variant.quantization = TextAt(config, {"quantization_config", "quant_method"});
+    if (config.as_object().contains("quantization_config")) {
+      variant.quantization = TextAt(config, {"quantization_config", "quant_method"});
+      if (variant.quantization.empty()) variant.quantization = "bitsandbytes";  // an old file
+    }
     const json::value recipe = json::parse(ReadFile(entry.path() / "test.json"));
     variant.todo = TextAt(recipe, {"todo"});
     variant.two_ranks = recipe.at("world2").as_bool();
@@ -196,15 +199,20 @@ std::string FeatureTable(const std::vector<Variant>& variants) {
 
 // ---- the table of types ----
 
-bool Has(const VariantList& variants, std::string_view quantization) {
-  return std::any_of(variants.begin(), variants.end(), [quantization](const Variant* variant) {
-    return variant->quantization == quantization;
-  });
+// The `quant_method` of each variant that is quantised.
+std::string Quantized(const VariantList& variants) {
+  std::set<std::string> methods;
+  for (const Variant* variant : variants) {
+    if (!variant->quantization.empty()) methods.insert(variant->quantization);
+  }
+  std::string names;
+  for (const std::string& method : methods) names += (names.empty() ? "`" : ", `") + method + "`";
+  return names;
 }
 
 std::string TypeTable(const std::vector<Variant>& variants) {
-  std::string table = Head({"`model_type`", "Models", "Text model inside", "Two ranks", "FP8 files",
-                            "MXFP4 files", "Variants that are checked"});
+  std::string table = Head({"`model_type`", "Models", "Text model inside", "Two ranks",
+                            "Quantised files that are checked", "Variants that are checked"});
   for (const ModelType& type : ModelTypes()) {
     const VariantList own = OfType(variants, type.name);
     std::string names, inside;
@@ -215,8 +223,7 @@ std::string TypeTable(const std::vector<Variant>& variants) {
     const bool two_ranks = std::all_of(own.begin(), own.end(),
                                        [](const Variant* variant) { return variant->two_ranks; });
     table += Row({"`" + std::string(type.name) + "`", std::string(type.models), inside,
-                  two_ranks ? "checked" : "", Has(own, "fp8") ? "checked" : "",
-                  Has(own, "mxfp4") ? "checked" : "", names});
+                  two_ranks ? "checked" : "", Quantized(own), names});
   }
   return table;
 }
@@ -241,7 +248,8 @@ constexpr char kBegin[] =
 The `model_type` in `config.json` says which type a model has. Another type is refused, with the
 name of the nearest one. Keys of transformers 4 and 5 are read. A type with a text model inside is
 served as text: the tensors of its other parts are skipped. Any other tensor that the text model
-does not need is an error. FP8 and MXFP4 weights are expanded as they are read.
+does not need is an error. Every type loads every quantised format
+([Quantised checkpoints](quantised-checkpoints.md)).
 
 )";
 

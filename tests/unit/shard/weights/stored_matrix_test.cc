@@ -4,12 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "common/status.h"
 #include "shard/weights/loader.h"
+#include "tests/unit/shard/weights/stored_tensors.h"
 #include "tests/unit/support/temp_folder.h"
 
 namespace penstock::shard {
@@ -18,54 +18,13 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-struct Stored {
-  std::string name;
-  std::string type;
-  std::string shape;  // "[2, 3]"
-  std::string bytes;
-};
-
-std::string Bytes(const std::vector<int>& values) {
-  std::string bytes;
-  for (const int value : values) bytes += static_cast<char>(value);
-  return bytes;
-}
-
-std::string Floats(const std::vector<float>& values) {
-  std::string bytes(values.size() * sizeof(float), '\0');
-  std::memcpy(bytes.data(), values.data(), bytes.size());
-  return bytes;
-}
+constexpr char kBlocksOfTwo[] = R"({"quant_method": "fp8", "weight_block_size": [2, 2]})";
+constexpr char kFp8OfMatrices[] = R"({"quant_method": "fp8", "weight_block_size": null})";
+constexpr char kMxfp4[] = R"({"quant_method": "mxfp4"})";
 
 class StoredMatrices : public testing::Test {
  protected:
-  void Write(const std::vector<Stored>& tensors) {
-    std::string header = "{", data;
-    for (const Stored& tensor : tensors) {
-      const std::size_t end = data.size() + tensor.bytes.size();
-      header += (header.size() > 1 ? ",\"" : "\"") + tensor.name + R"(":{"dtype":")" + tensor.type +
-                R"(","shape":)" + tensor.shape + R"(,"data_offsets":[)" +
-                std::to_string(data.size()) + "," + std::to_string(end) + "]}";
-      data += tensor.bytes;
-    }
-    header += "}";
-    const std::uint64_t size = header.size();
-    std::string file(sizeof size, '\0');
-    std::memcpy(file.data(), &size, sizeof size);
-    file += header + data;
-    folder_.Write("model.safetensors", file);
-    auto checkpoint = Checkpoint::Open(folder_.path());
-    ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
-    checkpoint_ = std::move(*checkpoint);
-  }
-
-  static WeightPlan PlanOf(const WeightPart& part, Fp8Block block = {}) {
-    WeightPlan plan{
-        {{"t", part.rows.count, part.columns.count, part.stored_shape.size() == 1, {}}}};
-    plan.targets.front().parts = {part};
-    plan.fp8_block = block;
-    return plan;
-  }
+  void Write(const std::vector<Stored>& tensors) { checkpoint_ = OpenStored(folder_, tensors); }
 
   std::string ErrorOf(const WeightPlan& plan) { return Message(CheckParts(checkpoint_, plan)); }
 
@@ -89,22 +48,57 @@ const Stored kFp8Values{"m", "F8_E4M3", "[3, 3]",
 
 TEST_F(StoredMatrices, Fp8ValuesAreMultipliedByTheScaleOfTheirBlock) {
   Write({kFp8Values, {"m_scale_inv", "F32", "[2, 2]", Floats({2, 3, 512, 7})}});
-  EXPECT_THAT(Load(PlanOf({"m", {3, 3}, {0, 3}, {0, 3}, 0}, {2, 2})),
+  EXPECT_THAT(Load(PlanOf({"m", {3, 3}, {0, 3}, {0, 3}, 0}, kBlocksOfTwo)),
               ElementsAre(2, 4, -3, 2, 2, 3, 1, 448 * 512, 0));
 }
 
 TEST_F(StoredMatrices, Fp8SlicesBeginAnywhereInABlock) {
   Write({kFp8Values, {"m_scale_inv", "F8_E8M0", "[2, 2]", Bytes({128, 126, 127, 130})}});
-  EXPECT_THAT(Load(PlanOf({"m", {3, 3}, {1, 2}, {1, 2}, 0}, {2, 2})), ElementsAre(2, 0.5, 448, 0));
+  EXPECT_THAT(Load(PlanOf({"m", {3, 3}, {1, 2}, {1, 2}, 0}, kBlocksOfTwo)),
+              ElementsAre(2, 0.5, 448, 0));
+}
+
+TEST_F(StoredMatrices, Fp8HasOneScaleForAllOrOneForEachRow) {
+  Write({kFp8Values, {"m_scale_inv", "F32", "[]", Floats({3})}});
+  EXPECT_THAT(Load(PlanOf({"m", {3, 3}, {0, 3}, {1, 2}, 0}, kFp8OfMatrices)),
+              ElementsAre(6, -3, 3, 3, 448 * 3, 0));
+  Write({kFp8Values, {"m_scale", "F32", "[3, 1]", Floats({3, 5, 512})}});
+  const std::vector<float> by_row = {3, 6, -3, 5, 5, 5, 1, 448 * 512, 0};
+  EXPECT_EQ(Load(PlanOf({"m", {3, 3}, {0, 3}, {0, 3}, 0}, kFp8OfMatrices)), by_row);
+  EXPECT_EQ(
+      Load(PlanOf({"m", {3, 3}, {0, 3}, {0, 3}, 0}, R"({"quant_method": "fbgemm_fp8"})")), by_row);
+}
+
+// The scales that activations would have are not of another part of the model.
+TEST_F(StoredMatrices, Fp8MayHaveStaticScalesOfActivations) {
+  Write({{"m.weight", "F8_E4M3", "[1, 2]", Bytes({0x38, 0x40})},
+         {"m.weight_scale", "BF16", "[1]", Bytes({0x00, 0x40})},
+         {"m.input_scale", "F32", "[1]", Floats({7})}});
+  EXPECT_THAT(Load(PlanOf({"m.weight", {1, 2}, {0, 1}, {0, 2}, 0},
+                          R"({"quant_method": "fp8", "activation_scheme": "static"})")),
+              ElementsAre(2, 4));
+}
+
+TEST_F(StoredMatrices, AModuleThatIsNotConvertedMustBePlain) {
+  constexpr char kLists[] =
+      R"({"quant_method": "fp8", "modules_to_not_convert": ["a.*.m"], "ignored_layers": ["b"]})";
+  Write({{"a.0.m.weight", "F8_E4M3", "[1, 1]", Bytes({0x38})},
+         {"a.0.mm.weight", "F32", "[1, 1]", Floats({3})},
+         {"b.weight", "BF16", "[1, 1]", Bytes({0x00, 0x40})}});
+  EXPECT_THAT(ErrorOf(PlanOf({"a.0.m.weight", {1, 1}, {0, 1}, {0, 1}, 0}, kLists)),
+              HasSubstr("tensor a.0.m.weight has dtype F8_E4M3; Penstock loads F32, BF16 and F16 "
+                        "here: config.json says it is not quantised"));
+  EXPECT_EQ(ErrorOf(PlanOf({"b.weight", {1, 1}, {0, 1}, {0, 1}, 0}, kLists)), "");
+  EXPECT_EQ(ErrorOf(PlanOf({"a.0.mm.weight", {1, 1}, {0, 1}, {0, 1}, 0}, kLists)), "");
 }
 
 TEST_F(StoredMatrices, Fp8NeedsScalesAndABlockSize) {
   Write({kFp8Values});
-  EXPECT_THAT(ErrorOf(PlanOf({"m", {3, 3}, {0, 3}, {0, 3}, 0}, {2, 2})),
+  EXPECT_THAT(ErrorOf(PlanOf({"m", {3, 3}, {0, 3}, {0, 3}, 0}, kBlocksOfTwo)),
               HasSubstr("tensor m_scale_inv is missing; config.json asks for [2, 2]"));
   EXPECT_THAT(ErrorOf(PlanOf({"m", {3, 3}, {0, 3}, {0, 3}, 0})),
-              HasSubstr("tensor m has dtype F8_E4M3; then config.json must have "
-                        "`quantization_config` with `quant_method` fp8"));
+              HasSubstr("tensor m has dtype F8_E4M3; Penstock loads it if config.json has a "
+                        "`quantization_config` that fits"));
 }
 
 // Two matrices of 1 x 32. E2M1: 2 is 1, 7 is 6, 10 is -1.
@@ -116,13 +110,13 @@ TEST_F(StoredMatrices, Mxfp4ValuesAreMultipliedByAPowerOfTwo) {
   WeightPart part{"m", {1, 32}, {0, 1}, {0, 3}, 0, true};
   part.stack = 2;
   part.matrix = 1;
-  EXPECT_THAT(Load(PlanOf(part)), ElementsAre(-4, 24, 4));
+  EXPECT_THAT(Load(PlanOf(part, kMxfp4)), ElementsAre(-4, 24, 4));
 }
 
 TEST_F(StoredMatrices, Mxfp4NeedsScalesOfTheRightShape) {
   Write({{"m_blocks", "U8", "[1, 1, 16]", Bytes(std::vector<int>(16, 0))},
          {"m_scales", "U8", "[1, 2]", Bytes({127, 127})}});
-  EXPECT_THAT(ErrorOf(PlanOf({"m", {1, 32}, {0, 1}, {0, 32}, 0})),
+  EXPECT_THAT(ErrorOf(PlanOf({"m", {1, 32}, {0, 1}, {0, 32}, 0}, kMxfp4)),
               HasSubstr("tensor m_scales has shape [1, 2]; config.json asks for [1, 1]"));
 }
 

@@ -1,5 +1,6 @@
-#include "shard/model/config_reader.h"
+#include "shard/weights/config_reader.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "common/json_parse.h"
@@ -166,6 +167,22 @@ absl::StatusOr<std::optional<ConfigReader>> ConfigReader::Object(std::string_vie
   if (value == nullptr) return std::nullopt;
   if (!value->is_object()) return Bad(key, "an object");
   return ConfigReader(value->get_object(), where_ + ": " + std::string(key));
+}
+
+std::vector<std::string> ConfigReader::Keys() const {
+  std::vector<std::string> keys;
+  for (const auto& member : *object_) {
+    if (!member.value().is_null()) keys.emplace_back(member.key());
+  }
+  return keys;
+}
+
+absl::Status ConfigReader::RefuseOthers(std::initializer_list<std::string_view> known) const {
+  for (const std::string& key : Keys()) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    return Bad(ShortText(key, kMostShown), "absent: Penstock does not know what it changes");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace penstock::shard

@@ -6,6 +6,7 @@
 
 #include <boost/json/object.hpp>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +44,10 @@ class ConfigReader {
                                                      std::uint32_t limit) const;
   // A nested object, if the key is present.
   absl::StatusOr<std::optional<ConfigReader>> Object(std::string_view key) const;
+
+  std::vector<std::string> Keys() const;  // of the whole object, but for those that are null
+  // Whether there are no other keys than these: it is not known what they would change.
+  absl::Status RefuseOthers(std::initializer_list<std::string_view> known) const;
 
   // "where: `key` must be limit. Given: value".
   absl::Status Bad(std::string_view key, std::string_view limit) const;
