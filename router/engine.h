@@ -16,6 +16,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/adapter_name.h"
 #include "common/ids.h"
 #include "common/plan/grammar.h"
 #include "common/plan/sampling.h"
@@ -23,6 +24,7 @@
 #include "common/request/finish_reason.h"
 #include "common/request/request_class.h"
 #include "common/time.h"
+#include "router/adapter_info.h"
 #include "router/ledger_view.h"
 #include "router/telemetry/trace_context.h"
 
@@ -134,7 +136,9 @@ struct GenerationRequest {
   bool asked_sampling = false;  // do_sample as the client wrote it; only shown to shards that ask
   Grammar grammar;
   ReasoningRule reasoning;
-  std::optional<std::string> adapter_id;
+  std::optional<std::string> adapter_id;  // the name of a loaded adapter
+  // Set by the engine: its id on the shards. It is not unloaded while this is held.
+  std::shared_ptr<const std::string> adapter;
   // Of Engine::Search. Its sampling has no effect but penalties, bias and bad words.
   std::optional<BeamParams> beams;
   bool step_of_search = false;  // a part of one, without a record of its own
@@ -307,6 +311,7 @@ struct ModelFacts {
   bool has_grammar = false;
   bool has_watermark = false;
   bool has_adapters = false;
+  bool any_adapter = false;                 // the shards take any name of an adapter
   std::uint32_t max_candidates = 0;         // of contrastive search; 0 = not offered
   std::optional<VectorFacts> vectors = {};  // absent: the model generates text
 };
@@ -464,6 +469,18 @@ class Engine {
 
   // Reports what each step computes, at most ten times a second. False: it has enough readers.
   virtual bool Watch(std::shared_ptr<StepSink>) { return false; }
+
+  // LoRA adapters, by name. The calls of `done` may come from any thread, perhaps inside; it must
+  // not block. Load: AlreadyExists, or why the folder cannot be loaded. Unload: NotFound, or OK once
+  // no running request uses it.
+  using AdapterDone = std::function<void(absl::Status)>;
+  virtual std::vector<AdapterInfo> Adapters() const { return {}; }
+  virtual void LoadAdapter(AdapterFolder, AdapterDone done) {
+    done(absl::UnimplementedError("adapters are not offered"));
+  }
+  virtual void UnloadAdapter(const std::string&, AdapterDone done) {
+    done(absl::UnimplementedError("adapters are not offered"));
+  }
 
   // Kept prefixes of a tenant, the most recently used first.
   virtual std::vector<CachedPrompt> CachedPrompts(const std::string&) const { return {}; }

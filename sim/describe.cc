@@ -25,7 +25,8 @@ class Text {
   void operator()(const Arrival& a) {
     text_ << "arrival of request " << a.request.value() << ": " << a.prompt.size()
           << " prompt tokens, at most " << a.max_new_tokens << " new, priority " << a.priority
-          << (a.tenant.empty() ? "" : ", tenant " + a.tenant);
+          << (a.tenant.empty() ? "" : ", tenant " + a.tenant)
+          << (a.adapter_id.empty() ? "" : ", adapter " + a.adapter_id);
     if (a.pinned_tokens > 0) text_ << ", keep " << a.pinned_tokens;
   }
   void operator()(const Cancel& c) { text_ << "cancel of request " << c.request.value(); }

@@ -318,6 +318,7 @@ class Draw {
     arrival.ignore_eos = random_.OneIn(8);
     arrival.priority = static_cast<std::int32_t>(random_.Below(4)) - 1;
     arrival.tenant = random_.OneIn(4) ? "other" : "";
+    arrival.adapter_id = Mix(id.value(), 5) % 5 == 0 ? "style" : "";
     arrival.length_given = !random_.OneIn(4);
     arrival.predicted_tokens = random_.OneIn(3) ? random_.Below(40) : 0;
     if (crowded_) {

@@ -1,5 +1,9 @@
+#include <set>
+
 #include "absl/strings/str_cat.h"
+#include "common/adapter_name.h"
 #include "common/options/values.h"
+#include "common/status.h"
 
 namespace penstock::options {
 namespace {
@@ -66,6 +70,19 @@ void CheckOrigins(const Values& values, std::vector<std::string>& errors) {
   }
 }
 
+void CheckAdapters(const Values& values, std::vector<std::string>& errors) {
+  constexpr std::string_view kName = "lora";
+  if (Find(values.program(), kName) == nullptr) return;
+  std::set<std::string> names;
+  for (const std::string& text : values.GetList(kName)) {
+    const auto adapter = ParseAdapterFolder(text);
+    const bool twice = adapter.ok() && !names.insert(adapter->name).second;
+    if (adapter.ok() && !twice) continue;
+    errors.push_back(absl::StrCat("--", std::string(kName), " ", text, ": ",
+                                  twice ? "the name is given twice" : Message(adapter.status())));
+  }
+}
+
 // An option must not be set beside its former name.
 void CheckFormerName(const Values& values, std::string_view former, std::string_view name,
                      std::vector<std::string>& errors) {
@@ -83,6 +100,7 @@ std::vector<std::string> CheckTogether(const Values& values) {
   for (const Ordering& rule : kOrderings) CheckOrdering(values, rule, errors);
   CheckWholePrefill(values, errors);
   CheckOrigins(values, errors);
+  CheckAdapters(values, errors);
   CheckFormerName(values, "cpu-products", "cpu-weights", errors);
   return errors;
 }

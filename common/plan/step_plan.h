@@ -71,7 +71,7 @@ struct SequenceStart {
   std::uint32_t min_new_tokens = 0;  // eos and stop tokens are masked until then
   std::uint32_t max_new_tokens = 0;  // 0 = no bound of the shard's own
   GrammarSpec grammar;               // what the generated tokens must match
-  std::string adapter_id;            // empty: the base model; no shard offers adapters yet
+  std::string adapter_id;            // of a loaded adapter; empty: the model alone
   std::string trace_id;
   friend bool operator==(const SequenceStart&, const SequenceStart&) = default;
 };

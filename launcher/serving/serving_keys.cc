@@ -38,7 +38,7 @@ constexpr ServingKey OfServer(ServingKey key) {
 
 constexpr std::string_view kNoPython =
     "Penstock runs no Python: there is no handler to choose or to set up.";
-constexpr std::string_view kNoAdapters = "Adapters (LoRA) are not served.";
+constexpr std::string_view kNoAdapters = "Adapters are given by `--lora NAME=FOLDER`, and loaded by `POST /adapters`.";
 constexpr std::string_view kNoDrafts = "There is no speculative decoding with a draft model.";
 constexpr std::string_view kNoQuantized =
     "A quantized checkpoint needs no option; `--quantize int8` makes a byte of each weight while "
@@ -105,7 +105,7 @@ constexpr ServingKey kKeys[] = {
     NoEffect("enable_venv", kNoPython),
     NoEffect("env", kNoPython),
     NoEffect("async_mode", "Requests are always served side by side."),
-    Refused("enable_lora", "false", kNoAdapters),
+    NoEffect("enable_lora", kNoAdapters),
     Refused("adapters", "", kNoAdapters),
     NoEffect("max_loras|max_lora_rank|max_cpu_loras|lora_dtype|fully_sharded_loras|lora_extra_"
              "vocab_size",

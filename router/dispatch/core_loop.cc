@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -53,6 +54,7 @@ struct CoreLoop::Mailbox {
   std::vector<What> inputs;
   std::size_t arrivals = 0;                          // among inputs
   std::vector<std::unique_ptr<GroupLink>> attached;  // their GroupUp is among inputs
+  std::vector<std::function<void()>> after_plans;
   bool waiting = false;                              // the loop sleeps or is about to
   bool stopping = false;
   std::thread thread;
@@ -88,6 +90,11 @@ struct CoreLoop::Core {
   std::map<GroupId, Group> groups;                   // groups that are up
   std::vector<std::unique_ptr<GroupLink>> attached;  // not yet up
   std::vector<LostGroup> lost;                       // not yet reported to the listener
+  struct AfterPlans {
+    std::map<GroupId, StepId> newest;  // of the plans that must return
+    std::function<void()> done;
+  };
+  std::vector<AfterPlans> after_plans;
 };
 
 struct CoreLoop::Logs {
@@ -144,6 +151,22 @@ bool CoreLoop::Post(What what) {
   return taken;
 }
 
+void CoreLoop::AfterPlans(std::function<void()> done) {
+  mailbox_->Put([&] { mailbox_->after_plans.push_back(std::move(done)); });
+}
+
+void CoreLoop::CallAfterPlans() {
+  std::erase_if(core_->after_plans, [this](const Core::AfterPlans& after) {
+    for (const auto& [id, newest] : after.newest) {
+      const auto group = core_->groups.find(id);
+      if (group == core_->groups.end() || group->second.sent.empty()) continue;
+      if (group->second.sent.begin()->first <= newest) return false;
+    }
+    after.done();
+    return true;
+  });
+}
+
 void CoreLoop::Stop() {
   mailbox_->Put([&] { mailbox_->stopping = true; });
   if (mailbox_->thread.joinable()) mailbox_->thread.join();
@@ -178,6 +201,7 @@ void CoreLoop::Run() {
     inputs.clear();
     for (const auto& [id, group] : core_->groups) group.link->CheckRanks(SteadyNow());
     Deliver();
+    CallAfterPlans();
   }
   for (const auto& [id, group] : core_->groups) logs_->WriteUnanswered(group);
   // This thread handles the ends of all streams, also of lost groups.
@@ -191,7 +215,8 @@ bool CoreLoop::Collect(std::vector<What>& inputs) {
   const SteadyTime deadline = NextDeadline();
   std::unique_lock lock(box.mutex);
   for (bool in_time = true;
-       in_time && !box.stopping && box.inputs.empty() && core_->results.empty();) {
+       in_time && !box.stopping && box.inputs.empty() && core_->results.empty() &&
+       box.after_plans.empty();) {
     box.waiting = true;
     lock.unlock();
     in_time = box.results->Wait(deadline);
@@ -204,6 +229,13 @@ bool CoreLoop::Collect(std::vector<What>& inputs) {
   box.arrivals = 0;
   std::move(box.attached.begin(), box.attached.end(), std::back_inserter(core_->attached));
   box.attached.clear();
+  for (std::function<void()>& done : std::exchange(box.after_plans, {})) {
+    Core::AfterPlans& after = core_->after_plans.emplace_back();
+    after.done = std::move(done);
+    for (const auto& [id, group] : core_->groups) {
+      if (!group.sent.empty()) after.newest[id] = group.sent.rbegin()->first;
+    }
+  }
   return !box.stopping;
 }
 

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -84,6 +85,9 @@ class CoreLoop final : private GroupListener {
   // has stopped.
   bool Post(What what);
 
+  // Calls `done` on the loop's thread once all plans that are in flight now have returned.
+  void AfterPlans(std::function<void()> done);
+
   // See Engine::Watch.
   bool Watch(std::shared_ptr<StepSink> sink) { return feed_.Watch(std::move(sink)); }
 
@@ -108,6 +112,7 @@ class CoreLoop final : private GroupListener {
   void Deliver();
   void Up(const scheduler::GroupUp& up);
   void TakeOut(const scheduler::GroupLost& lost);
+  void CallAfterPlans();
   void ShowGauges();
   void Feed();
   void FlushRecord();

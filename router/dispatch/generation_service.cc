@@ -78,6 +78,7 @@ GenerationService::GenerationService(GenerationServiceOptions options, Metrics& 
       prompts_(options.tokenizer, options.chat, LimitsOf(facts_), options.drop_volatile_lines),
       grammars_(CheckerOf(facts_, options)),
       embedder_(EmbedderOf(facts_, options)),
+      adapters_([this](std::function<void()> done) { core_.AfterPlans(std::move(done)); }),
       ledgers_(metrics),
       history_(options.prompt_history),
       block_size_(options.block_size),
@@ -116,6 +117,7 @@ absl::Status GenerationService::Start(std::function<void(LostGroup)> on_lost) {
 
 void GenerationService::Attach(std::unique_ptr<GroupLink> link) {
   if (embedder_ != nullptr) embedder_->queue().Up(*link);
+  if (facts_.has_adapters) adapters_.Up(*link);
   core_.Attach(std::move(link));
   const std::lock_guard lock(mutex_);
   ++groups_up_;
@@ -143,6 +145,7 @@ std::size_t GenerationService::Drain(std::function<void()> on_idle) {
 void GenerationService::Stop() {
   core_.Stop();
   if (embedder_ != nullptr) embedder_->queue().Stop();
+  adapters_.Stop();
   if (grammars_ != nullptr) grammars_->Stop();
   pool_.Stop();
   probe_.Stop();
@@ -157,6 +160,7 @@ RequestId GenerationService::Submit(GenerationRequest request,
   std::shared_ptr<RequestTask> task;
   RequestId id;
   std::optional<GenerationError> refusal;
+  std::optional<GenerationError> unknown = TakeAdapter(request);
   {
     const std::lock_guard lock(mutex_);
     id = RequestId(++last_request_);
@@ -169,6 +173,8 @@ RequestId GenerationService::Submit(GenerationRequest request,
       refusal = Refusal(health_);
     } else if (facts_.vectors) {
       refusal = GeneratesNoText(*facts_.vectors);
+    } else if (unknown) {
+      refusal = std::move(unknown);
     } else {
       tasks_.emplace(id, task);
     }
@@ -182,6 +188,7 @@ RequestId GenerationService::Submit(GenerationRequest request,
 RequestId GenerationService::Search(GenerationRequest request,
                                     std::vector<std::shared_ptr<GenerationSink>> sinks) {
   const Time now = SteadyNow();
+  TakeAdapter(request);  // its steps refuse an unknown one
   std::shared_ptr<BeamSearch> search;
   RequestId id;
   {
@@ -195,6 +202,31 @@ RequestId GenerationService::Search(GenerationRequest request,
   }
   pool_.Schedule(std::make_shared<TextTask>([search] { search->Begin(); }));
   return id;
+}
+
+std::optional<GenerationError> GenerationService::TakeAdapter(GenerationRequest& request) {
+  if (!request.adapter_id || request.adapter != nullptr || services_.shows_requests) return {};
+  request.adapter = adapters_.Use(*request.adapter_id);
+  if (request.adapter != nullptr) return {};
+  std::string names;
+  for (const AdapterInfo& adapter : adapters_.List()) {
+    names += (names.empty() ? "" : ", ") + adapter.name;
+  }
+  return GenerationError{ErrorKind::kValidation,
+                         "`adapter_id` must be the name of a loaded adapter" +
+                             (names.empty() ? "; none is loaded" : " (" + names + ")") +
+                             ". Given: " + *request.adapter_id,
+                         "adapter_id", std::nullopt};
+}
+
+void GenerationService::LoadAdapter(AdapterFolder adapter, AdapterDone done) {
+  if (!facts_.has_adapters) return Engine::LoadAdapter(std::move(adapter), std::move(done));
+  adapters_.Load(std::move(adapter), std::move(done));
+}
+
+void GenerationService::UnloadAdapter(const std::string& name, AdapterDone done) {
+  if (!facts_.has_adapters) return Engine::UnloadAdapter(name, std::move(done));
+  adapters_.Unload(name, std::move(done));
 }
 
 void GenerationService::ForgetSearch(RequestId search) {
@@ -377,6 +409,7 @@ std::optional<Time> GenerationService::HoldsUntil() const {
 
 void GenerationService::OnGroupLost(LostGroup lost) {
   if (embedder_ != nullptr) embedder_->queue().Down(lost.group);
+  if (facts_.has_adapters) adapters_.Down(lost.group, lost.link->formed().epoch);
   {
     const std::lock_guard lock(mutex_);
     --groups_up_;

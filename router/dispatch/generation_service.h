@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "router/dispatch/adapter_service.h"
 #include "router/dispatch/beam_search.h"
 #include "router/dispatch/cached_prompts.h"
 #include "router/dispatch/coalescer.h"
@@ -97,6 +98,9 @@ class GenerationService final : public Engine, private CoreListener {
   void Delivered(RequestId request, Time at) override { ledgers_.Close(request, at); }
   std::optional<TimeTotals> Times(RequestId request) const override;
   bool Watch(std::shared_ptr<StepSink> sink) override { return core_.Watch(std::move(sink)); }
+  std::vector<AdapterInfo> Adapters() const override { return adapters_.List(); }
+  void LoadAdapter(AdapterFolder adapter, AdapterDone done) override;
+  void UnloadAdapter(const std::string& name, AdapterDone done) override;
   std::vector<CachedPrompt> CachedPrompts(const std::string& tenant) const override;
   std::size_t ForgetCachedPrompts(const std::string& tenant,
                                   std::optional<std::uint64_t> id) override;
@@ -113,6 +117,8 @@ class GenerationService final : public Engine, private CoreListener {
 
   // Counts the job as open until its result.
   std::function<void(EmbedResult)> Counted(std::function<void(EmbedResult)> done);
+  // Sets the adapter that the request names. Or why it cannot.
+  std::optional<GenerationError> TakeAdapter(GenerationRequest& request);
   void RunDue(bool more_of_one);
   void FailAllUnlessServed();
   void SubmitProbe(std::shared_ptr<GenerationSink> sink);
@@ -124,6 +130,7 @@ class GenerationService final : public Engine, private CoreListener {
   const PromptBuilder prompts_;
   const std::unique_ptr<GrammarChecker> grammars_;  // null: none are offered
   const std::unique_ptr<EmbedService> embedder_;    // null: the model generates text
+  AdapterService adapters_;  // outlives the requests
   RequestRecords records_;
   RequestLedgers ledgers_;
   PromptHistory history_;

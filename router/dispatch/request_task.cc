@@ -223,6 +223,7 @@ void RequestTask::Post(Prompt prompt) {
   arrival.ignore_eos = request_.ignore_eos;
   arrival.priority = request_.priority;
   arrival.tenant = request_.tenant;
+  if (request_.adapter != nullptr) arrival.adapter_id = *request_.adapter;
   arrival.pinned_tokens = prompt.pinned_tokens;
   arrival.trace_id = services_.shows_requests
                          ? ShownRequest(request_, grammar_, prompt.max_new_tokens,

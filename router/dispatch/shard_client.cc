@@ -78,6 +78,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address, const Tls
                                    arguments);
 }
 
+ShardAdapter FromWire(const v1::Adapter& wire) {
+  return {wire.id(), wire.folder(), wire.rank(), wire.bytes()};
+}
+
 ShardFacts ToFacts(const v1::DescribeResponse& wire) {
   ShardFacts facts;
   facts.dtype = wire.dtype();
@@ -104,6 +108,7 @@ ShardFacts ToFacts(const v1::DescribeResponse& wire) {
     facts.whole_texts = pooling.whole_texts();
   }
   facts.capabilities.assign(wire.capabilities().begin(), wire.capabilities().end());
+  for (const v1::Adapter& adapter : wire.adapters()) facts.adapters.push_back(FromWire(adapter));
   for (const v1::KvGroup& group : wire.kv_groups()) {
     facts.kv_groups.push_back({group.bytes_per_token(), group.layers(), group.window()});
   }
@@ -260,6 +265,34 @@ absl::StatusOr<Vectors> ShardClient::Embed(Epoch epoch, std::span<const EmbedTex
     vectors.emplace_back(wire.values().begin(), wire.values().end());
   }
   return vectors;
+}
+
+absl::StatusOr<ShardAdapter> ShardClient::LoadAdapter(const std::string& id,
+                                                      const std::string& folder,
+                                                      Deadline deadline) {
+  grpc::ClientContext context;
+  const std::stop_callback on_stop(stop_, [&context] { context.TryCancel(); });
+  context.set_deadline(deadline);
+  v1::LoadAdapterRequest request;
+  request.set_id(id);
+  request.set_folder(folder);
+  v1::LoadAdapterResponse response;
+  const grpc::Status status = connection_->stub->LoadAdapter(&context, request, &response);
+  if (status.ok()) return FromWire(response.adapter());
+  const bool unreachable = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+                           status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+  return unreachable ? WithRank(FromGrpc(status), "LoadAdapter") : FromGrpc(status);
+}
+
+absl::Status ShardClient::UnloadAdapter(const std::string& id, Deadline deadline) {
+  grpc::ClientContext context;
+  const std::stop_callback on_stop(stop_, [&context] { context.TryCancel(); });
+  context.set_deadline(deadline);
+  v1::UnloadAdapterRequest request;
+  request.set_id(id);
+  v1::UnloadAdapterResponse response;
+  return WithRank(FromGrpc(connection_->stub->UnloadAdapter(&context, request, &response)),
+                  "UnloadAdapter");
 }
 
 // gRPC sends pings while a call is open, and Execute is open while the group is up. So on a Unix

@@ -38,6 +38,14 @@ struct KvGroupFacts {
   friend bool operator==(const KvGroupFacts&, const KvGroupFacts&) = default;
 };
 
+// An adapter on a shard.
+struct ShardAdapter {
+  std::string id;
+  std::string folder;
+  std::uint32_t rank = 0;
+  std::uint64_t bytes = 0;  // of this rank of the group
+};
+
 // The answer to Describe. All ranks of a group must agree on it.
 struct ShardFacts {
   std::string dtype;
@@ -58,6 +66,7 @@ struct ShardFacts {
   std::optional<VectorFacts> vectors;  // absent: the model generates text
   bool whole_texts = false;            // a text to embed must fit in a step
   std::vector<TokenId> eos_token_ids;
+  std::vector<ShardAdapter> adapters;  // loaded by the shard itself
   std::vector<std::string> capabilities;  // optional parts of the protocol that it has
 
   bool Has(std::string_view capability) const {
@@ -118,6 +127,11 @@ class ShardClient {
 
   // Vectors of texts; none from ranks other than 0. Blocks, from any thread.
   absl::StatusOr<Vectors> Embed(Epoch epoch, std::span<const EmbedText> texts, Deadline deadline);
+
+  // Adapters. Block, from any thread. An error about the adapter itself is as the shard gave it.
+  absl::StatusOr<ShardAdapter> LoadAdapter(const std::string& id, const std::string& folder,
+                                           Deadline deadline);
+  absl::Status UnloadAdapter(const std::string& id, Deadline deadline);
 
   // Creates the stream, and starts it. These are two calls so that the streams of all ranks exist
   // before the first can fail. The listener must live until OnStreamEnd or the end of this object.

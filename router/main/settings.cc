@@ -350,6 +350,7 @@ absl::StatusOr<ModelFacts> FactsOf(const options::Values& values, const GroupFor
   facts.has_grammar = formed.facts.Has("grammar");
   facts.has_watermark = formed.facts.Has("watermark");
   facts.has_adapters = formed.facts.Has("adapters");
+  facts.any_adapter = formed.facts.Has("shows-requests");
   facts.max_candidates = formed.capacity.max_candidates;
   facts.vectors = formed.facts.vectors;
 

@@ -4,6 +4,7 @@ namespace penstock::scheduler {
 namespace {
 
 constexpr char kSeparator = '\0';  // in no tenant
+constexpr char kAdapter = 'a';     // begins no regime
 
 }  // namespace
 
@@ -24,8 +25,11 @@ std::uint32_t TextRegime::Of(const Work& work) const {
 
 std::string TextRegime::Root(const Work& work) const {
   const std::uint32_t regime = Of(work);
-  if (regime == 0) return work.request.tenant;
-  return work.request.tenant + kSeparator + std::to_string(regime);
+  std::string root = work.request.tenant;
+  if (regime != 0) root += kSeparator + std::to_string(regime);
+  const std::string& adapter = work.request.adapter_id;
+  if (!adapter.empty()) root = root + kSeparator + kAdapter + adapter;
+  return root;
 }
 
 std::uint32_t TextRegime::MostPositions(const Work& work) const {

@@ -24,7 +24,8 @@ class TextRegime {
 
   bool recomputes() const { return rule_ == LengthRule::kRecompute; }
 
-  // Names the tree of the prefix index that holds the text: the tenant's own, or one of a regime.
+  // Names the tree of the prefix index that holds the text: the tenant's own, or one of a regime
+  // or an adapter. K and V of one adapter are of no use to another.
   std::string Root(const Work& work) const;
   // The most positions with K and V of a sequence that starts now. UINT32_MAX: any.
   std::uint32_t MostPositions(const Work& work) const;

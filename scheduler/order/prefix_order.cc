@@ -17,8 +17,8 @@ constexpr int kMaxEstimates = 4;  // that one call of Next looks up
 bool PrefixOrder::ByTokens::operator()(const Work* a, const Work* b) const {
   const Arrival& left = a->request;
   const Arrival& right = b->request;
-  return std::tie(left.tenant, left.prompt, a->number) <
-         std::tie(right.tenant, right.prompt, b->number);
+  return std::tie(left.tenant, left.adapter_id, left.prompt, a->number) <
+         std::tie(right.tenant, right.adapter_id, right.prompt, b->number);
 }
 
 void PrefixOrder::Add(WaitingRequest& request) {
@@ -39,6 +39,7 @@ void PrefixOrder::Remove(WaitingRequest& request) {
     if (last.named != &request) continue;
     last.named = nullptr;
     last.left.request.tenant = request.request.tenant;
+    last.left.request.adapter_id = request.request.adapter_id;
     last.left.request.prompt = request.request.prompt;
     last.left.number = request.number;
     last.has_left = true;

@@ -56,7 +56,7 @@ class PrefixOrder final : public OrderPolicy {
   // The request that was last named for a group.
   struct Last {
     const WaitingRequest* named = nullptr;  // while it waits
-    Work left;                              // after it left: its tenant, prompt and number
+    Work left;                              // after it left: its tenant, adapter, prompt and number
     bool has_left = false;
   };
 

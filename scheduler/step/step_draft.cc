@@ -33,6 +33,7 @@ void StepDraft::Start(Sequence& sequence, Outputs& out) {
   start.min_new_tokens = request.min_new_tokens - std::min(request.min_new_tokens, resumed);
   start.max_new_tokens = request.max_new_tokens - resumed;
   start.grammar = request.grammar;
+  start.adapter_id = request.adapter_id;
   start.trace_id = request.trace_id;
   plan_.starts.push_back(std::move(start));
   requests_.push_back(request.request);

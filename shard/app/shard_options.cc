@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/adapter_name.h"
 #include "common/status.h"
 
 namespace penstock::shard {
@@ -83,6 +84,11 @@ ModelRankOptions ReadShardOptions(const options::Values& values, Platform platfo
   options.contrastive_search = values.GetBool("contrastive-search");
   options.grammars = !values.GetBool("disable-grammar-support");
   options.watermark = {values.GetDouble("watermark-gamma"), values.GetDouble("watermark-delta")};
+  for (const std::string& text : values.GetList("lora")) {
+    if (auto adapter = ParseAdapterFolder(text); adapter.ok()) {
+      options.adapters.push_back(*std::move(adapter));
+    }
+  }
   options.make_backend = std::move(platform.make_backend);
   options.weight_bytes = std::move(platform.weight_bytes);
   options.table_folder = kept_folder;

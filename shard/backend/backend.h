@@ -20,18 +20,27 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "common/ids.h"
+#include "shard/adapters/lora_adapter.h"
 #include "shard/cache/padded/cell_layout.h"
 #include "shard/cache/padded/pool_split.h"
 #include "shard/cache/paged/kv_blocks.h"
 #include "shard/tensor_view.h"
 
 namespace penstock::shard {
+
+// An adapter as one backend computes it (Backend::MakeAdapter). Immutable.
+class BackendAdapter {
+ public:
+  virtual ~BackendAdapter() = default;
+  virtual std::uint64_t MemoryBytes() const = 0;
+};
 
 // Consecutive rows of a batch that belong to one sequence. Row i of the segment is the token at
 // position context_length + i. It sees itself and the cached positions before it, within the
@@ -71,6 +80,8 @@ struct RaggedSegment {
   std::uint32_t drafts = 0;
   // Rows from this one on are the second part of a pair of texts (PositionsOp::parts).
   std::uint32_t first_part = std::numeric_limits<std::uint32_t>::max();
+  // Of the same backend; lives until Logits of the batch were computed. Null: the model alone.
+  const BackendAdapter* adapter = nullptr;
 };
 
 struct RaggedBatch {
@@ -132,6 +143,13 @@ class Backend {
   // Whether a step that is larger than all before it takes memory, or uses some for the first time.
   // If not, Prepare and the calls that allocate have taken all that any step needs.
   virtual bool TakesMemoryInSteps() const { return true; }
+
+  // Whether segments may have adapters.
+  virtual bool HasAdapters() const { return false; }
+  // From any thread, also during other calls.
+  virtual absl::StatusOr<std::unique_ptr<BackendAdapter>> MakeAdapter(const LoraAdapter&) const {
+    return absl::UnimplementedError("backend " + Name() + " has no adapters");
+  }
 
   // Allocates zeroed K/V storage with these blocks, and the states of recurrent layers unless there
   // are no blocks. Replaces an earlier one.

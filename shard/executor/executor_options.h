@@ -9,6 +9,7 @@
 
 namespace penstock::shard {
 
+class AdapterTable;
 class DeviceSampler;
 class GrammarCache;
 
@@ -23,6 +24,7 @@ struct ExecutorOptions {
   std::vector<TokenId> eos_token_ids;
   std::uint32_t max_logit_rows = 64;  // rows of one Backend::Logits call
   GrammarCache* grammars = nullptr;   // rank 0 only; outlives the executor; null: no grammars
+  AdapterTable* adapters = nullptr;   // outlives the executor; null: no adapters
   bool late_masks = false;            // as in v1::Limits
   WatermarkSettings watermark;
   // The backend's own sampler. Null if the backend has none or the group has several ranks.

@@ -69,7 +69,7 @@ absl::StatusOr<std::uint64_t> ChooseKvBytes(const MemoryNeeds& needs, std::uint6
 absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::uint64_t free_bytes) {
   std::string kv = "as much as needed, at most " +
                    std::to_string(std::lround(100 * needs.auto_share)) + " % of what is left";
-  std::uint64_t total = needs.weight_bytes + needs.scratch_bytes;
+  std::uint64_t total = needs.weight_bytes + needs.adapter_bytes + needs.scratch_bytes;
   const std::uint64_t left = free_bytes - std::min(free_bytes, total);
   if (needs.kv.bytes > 0 || needs.kv.share > 0) {
     const std::uint64_t share =
@@ -80,7 +80,9 @@ absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::ui
   }
   const std::string text =
       "memory plan of rank " + std::to_string(needs.rank) + ": weights " +
-      HumanBytes(needs.weight_bytes) + ", scratch " + HumanBytes(needs.scratch_bytes) +
+      HumanBytes(needs.weight_bytes) +
+      (needs.adapter_bytes > 0 ? ", adapters " + HumanBytes(needs.adapter_bytes) : "") +
+      ", scratch " + HumanBytes(needs.scratch_bytes) +
       " for steps of " + std::to_string(needs.scratch_step_tokens) + " tokens, KV cache " + kv +
       PerToken(needs) + "; this takes " + HumanBytes(total) + " of " + HumanBytes(free_bytes) +
       " free" + (needs.limit.empty() ? "" : " (limit: " + needs.limit + ")");

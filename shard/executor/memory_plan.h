@@ -29,6 +29,7 @@ struct MemoryNeeds {
   double auto_share = 0.5;        // most of the free memory, for "auto"
   std::string limit = {};         // what bounds the free memory; empty: not named
   std::uint64_t weight_bytes = 0;
+  std::uint64_t adapter_bytes = 0;
   std::uint64_t scratch_bytes = 0;
   std::uint32_t scratch_step_tokens = 0;  // the step size of scratch_bytes
   KvMemory kv;

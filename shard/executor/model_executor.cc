@@ -6,6 +6,7 @@
 
 #include "common/status.h"
 #include "common/time.h"
+#include "shard/executor/adapter_table.h"
 #include "shard/executor/drafts.h"
 
 namespace penstock::shard {
@@ -29,6 +30,7 @@ void ModelExecutor::Reset() {
   control_applied_ = false;
   for (std::uint32_t slot = 0; slot < options_.slots; ++slot) sampling_.End(SlotId(slot));
   slots_.Reset();
+  if (options_.adapters != nullptr) options_.adapters->Reset();
 }
 
 absl::StatusOr<StepResult> ModelExecutor::Execute(const StepPlan& plan) {
@@ -44,7 +46,7 @@ absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
   if (!std::exchange(control_applied_, false)) PENSTOCK_RETURN_IF_ERROR(ApplyControl(plan));
   PENSTOCK_RETURN_IF_ERROR(padded_rows_.Arrange(plan, slots_, result.cells));
   Draft(plan);
-  batch_.Build(plan, slots_);
+  batch_.Build(plan, slots_, options_.adapters);
   const Time begin = SteadyNow();
   const bool computes = !batch_.batch().segments.empty();
   if (computes) PENSTOCK_RETURN_IF_ERROR(backend_.Execute(batch_.batch()));
@@ -56,6 +58,7 @@ absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
   PENSTOCK_RETURN_IF_ERROR(selector_.Run(batch_, result));
   PENSTOCK_RETURN_IF_ERROR(FinishDrafts(result));
   PENSTOCK_RETURN_IF_ERROR(SaveStates(plan));
+  result.sequences.insert(result.sequences.end(), refused_.begin(), refused_.end());
   padded_rows_.CountFilled(plan, slots_, result.cells);
   if (computes) {
     result.timings.forward = computed - begin + selector_.logits_time();
@@ -67,6 +70,8 @@ absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
 
 absl::Status ModelExecutor::ApplyControl(const StepPlan& plan) {
   slots_.Apply(plan);
+  if (options_.adapters != nullptr) options_.adapters->Apply(plan);
+  Refuse(plan);
   for (const SlotId slot : plan.ends) sampling_.End(slot);
   for (const SequenceStart& start : plan.starts) sampling_.Start(slots_.at(start.slot));
   std::vector<BlockCopy> copies;
@@ -85,6 +90,21 @@ absl::Status ModelExecutor::ApplyControl(const StepPlan& plan) {
     if (op.kind == BlockOp::Kind::kRestoreState) restored.push_back({op.slot, op.src});
   }
   return restored.empty() ? absl::OkStatus() : backend_.RestoreStates(restored);
+}
+
+// The driver gives no id that is not loaded, but for a group that could not load an adapter again.
+void ModelExecutor::Refuse(const StepPlan& plan) {
+  refused_.clear();
+  for (const SequenceStart& start : plan.starts) {
+    if (options_.adapters == nullptr || options_.adapters->Knows(start.adapter_id)) continue;
+    slots_.at(start.slot).finish = ShardFinish::kError;
+    SequenceResult& one = refused_.emplace_back();
+    one.slot = start.slot;
+    one.sequence = start.sequence;
+    one.committed_length = start.cached_length;
+    one.finish = ShardFinish::kError;
+    one.error = "adapter " + start.adapter_id + " is not loaded";
+  }
 }
 
 absl::Status ModelExecutor::SaveStates(const StepPlan& plan) {
@@ -152,7 +172,7 @@ absl::StatusOr<bool> ModelExecutor::TryBegin(const StepPlan& plan, std::function
   control_applied_ = true;
   if (!in_flight_.CanRunAhead(plan)) return false;
   Draft(plan);
-  batch_.Build(plan, slots_);
+  batch_.Build(plan, slots_, options_.adapters);
   if (batch_.work().empty() || !selector_.FitsDevice(batch_)) return false;
   control_applied_ = false;
   PENSTOCK_RETURN_IF_ERROR(in_flight_.Begin(batch_, std::move(ready)));

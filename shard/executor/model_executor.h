@@ -59,6 +59,8 @@ class ModelExecutor {
   void AddSequences(StepResult& result);
   absl::Status FinishDrafts(StepResult& result);
   absl::Status SaveStates(const StepPlan& plan);
+  // Ends the sequences that start with an unknown adapter.
+  void Refuse(const StepPlan& plan);
   void Abort();
 
   const ExecutorOptions options_;
@@ -73,7 +75,8 @@ class ModelExecutor {
   StepsInFlight in_flight_;
   PaddedRows padded_rows_;
   StepBatch batch_;
-  std::vector<DraftsKept> kept_;  // of the current step
+  std::vector<DraftsKept> kept_;         // of the current step
+  std::vector<SequenceResult> refused_;  // the same
   bool control_applied_ = false;  // of the next plan, by a Begin that returned false
 };
 

@@ -14,8 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "common/adapter_name.h"
+#include "shard/adapters/lora_adapter.h"
 #include "shard/backend/backend.h"
 #include "shard/cache/paged/paged_layout.h"
+#include "shard/executor/adapter_table.h"
 #include "shard/executor/head_layers.h"
 #include "shard/executor/memory_plan.h"
 #include "shard/executor/model_executor.h"
@@ -44,6 +47,7 @@ struct ModelRankOptions {
   bool contrastive_search = false;  // offered; needs hidden states in the cache
   bool grammars = true;             // offered if the folder has a usable tokenizer
   WatermarkSettings watermark;
+  std::vector<AdapterFolder> adapters;  // loaded with the model
   BackendFactory make_backend;
   // Gets the line of the memory plan before the weights are read. May be empty.
   std::function<void(const std::string& plan)> on_plan;
@@ -82,12 +86,20 @@ class ModelRank final : public RankEngine {
   }
   absl::StatusOr<StepResult> Collect() override { return executor_->Collect(); }
   absl::StatusOr<std::vector<std::vector<float>>> Embed(std::span<const EmbedText> texts) override;
+  absl::StatusOr<ReadyAdapter> ReadAdapter(const std::string& folder) const override;
+  void AddAdapter(const std::string& id, ReadyAdapter adapter) override {
+    adapters_.Add(id, std::move(adapter));
+  }
+  void RemoveAdapter(const std::string& id) override { adapters_.Remove(id); }
   void Reset() override { executor_->Reset(); }
   void Interrupt() override;
 
  private:
   absl::Status CheckOptions() const;
   absl::Status MakeBackend(const LoadCallback& progress);
+  // Of the options: before the weights are read, so that a wrong folder is named at once.
+  absl::Status ReadAdapters();
+  absl::Status MakeAdapters();
   bool MayOfferGrammars() const;
   void StartGrammars();
   void FinishGrammars();
@@ -111,6 +123,8 @@ class ModelRank final : public RankEngine {
   std::optional<Model> model_;
   std::uint64_t weight_bytes_ = 0;  // of this rank
   std::unique_ptr<Backend> backend_;
+  std::vector<LoraAdapter> read_adapters_;  // of options_.adapters, until the backend has them
+  AdapterTable adapters_;
   v1::ConfigureRequest setup_;
   std::unique_ptr<GrammarCache> grammars_;  // rank 0
   std::unique_ptr<ModelExecutor> executor_;

@@ -4,7 +4,7 @@
 
 namespace penstock::shard {
 
-void StepBatch::Build(const StepPlan& plan, const SlotTable& slots) {
+void StepBatch::Build(const StepPlan& plan, const SlotTable& slots, const AdapterTable* adapters) {
   tokens_.clear();
   segments_.clear();
   logit_rows_.clear();
@@ -14,7 +14,10 @@ void StepBatch::Build(const StepPlan& plan, const SlotTable& slots) {
   candidate_segments_ = 0;
   for (const Segment& segment : plan.segments) {
     const RankSequence& sequence = slots.at(segment.slot);
-    if (sequence.finish == ShardFinish::kNone) Add(segment, sequence);
+    if (sequence.finish != ShardFinish::kNone) continue;
+    Add(segment, sequence);
+    if (adapters == nullptr || work_.back().pending) continue;
+    segments_.back().adapter = adapters->Of(segment.slot);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/plan/step_plan.h"
 #include "shard/backend/backend.h"
+#include "shard/executor/adapter_table.h"
 #include "shard/executor/slot_table.h"
 
 namespace penstock::shard {
@@ -34,8 +35,9 @@ struct StepWork {
 
 class StepBatch {
  public:
-  // The control part of the plan is applied to `slots`. batch() refers to the block tables there.
-  void Build(const StepPlan& plan, const SlotTable& slots);
+  // The control part of the plan is applied to `slots`, and to `adapters` unless that is null.
+  // batch() refers to the block tables and adapters there.
+  void Build(const StepPlan& plan, const SlotTable& slots, const AdapterTable* adapters = nullptr);
 
   RaggedBatch batch() const { return {tokens_, segments_, logit_rows_}; }
   const std::vector<StepWork>& work() const { return work_; }  // in the order of segments

@@ -5,7 +5,7 @@
 namespace penstock::shard {
 
 std::string_view WhyNot(Feature feature, const Program& program) {
-  if (feature == Feature::kLora) return "adapters are not loaded yet";
+  if (feature == Feature::kLora && program.head.empty()) return "it gives vectors, not text";
   if (program.states.empty()) return "";
   switch (feature) {
     case Feature::kPaddedLayout:

@@ -37,7 +37,7 @@ inline constexpr std::array kFeatures = {
     FeatureText{Feature::kSpeculation, "speculation", "`speculate` must be 0"},
     FeatureText{Feature::kContrastiveSearch, "contrastive search",
                 "`contrastive-search` must be off"},
-    FeatureText{Feature::kLora, "LoRA", "adapters are not loaded"},
+    FeatureText{Feature::kLora, "LoRA", "`lora` must be unset"},
 };
 
 // Why the model has not this feature: "its recurrent layers keep …". Empty if it has.

@@ -149,6 +149,7 @@ absl::StatusOr<std::uint64_t> GroupSession::Commit(const PoolSize& pool) {
     bounds.kv_groups = kMostKvGroups;
     bounds.window = facts.kv_groups(1).window();
   }
+  bounds.adapters = Offers(facts, "adapters");
   checker_.emplace(bounds);
   return bytes;
 }

@@ -13,7 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "common/plan/embed_text.h"
@@ -32,6 +34,16 @@ struct PoolSize {
   KvBlocks blocks;
   std::uint32_t cells = 0;
   std::uint32_t snapshots = 0;  // of recurrent states
+};
+
+class BackendAdapter;
+
+// An adapter that has been read and checked.
+struct ReadyAdapter {
+  std::shared_ptr<const BackendAdapter> adapter;
+  std::string folder;
+  std::uint32_t rank = 0;   // the largest of its matrices
+  std::uint64_t bytes = 0;  // of this rank
 };
 
 // Most steps that may be begun and not collected: one that runs, and the next one.
@@ -74,6 +86,15 @@ class RankEngine {
   virtual absl::StatusOr<std::vector<std::vector<float>>> Embed(std::span<const EmbedText>) {
     return absl::UnimplementedError("the model gives no vectors");
   }
+
+  // Adapters. ReadAdapter may be called from any thread after Load; its error is one line, the same
+  // on every rank. Add replaces an adapter with that id. A sequence that starts with an unknown
+  // id ends with ShardFinish::kError.
+  virtual absl::StatusOr<ReadyAdapter> ReadAdapter(const std::string& /*folder*/) const {
+    return absl::UnimplementedError("this shard has no adapters");
+  }
+  virtual void AddAdapter(const std::string& /*id*/, ReadyAdapter) {}
+  virtual void RemoveAdapter(const std::string& /*id*/) {}
 
   // Frees all sequences and drops the steps that were begun.
   virtual void Reset() = 0;

@@ -57,6 +57,7 @@ void ShardServer::Stop() {
     server_->GetHealthCheckService()->Shutdown();
     server_->Shutdown(std::chrono::system_clock::now() + kStopGrace);
   }
+  state_.adapter_reader.Stop();
   state_.thread.Stop();
   server_.reset();
 }

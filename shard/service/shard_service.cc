@@ -21,7 +21,10 @@ constexpr std::size_t kDriverTasks = 1 + kMaxQueuedPlans + (kMaxQueuedPlans + kM
 
 // A second driver never holds the lease at the same time. The other places are for calls that wait
 // until the model is loaded.
-constexpr std::size_t kMailboxCapacity = 8 + std::max(kDriverTasks, kMaxSecondCalls);
+constexpr std::size_t kMailboxCapacity = 16 + std::max(kDriverTasks, kMaxSecondCalls);
+
+// Adapters that wait to be read.
+constexpr std::size_t kMostAdapterCalls = 4;
 
 // Begins `call`, runs `body` on the model thread and finishes the reactor with its status.
 grpc::ServerUnaryReactor* RunFormationCall(ServiceState& state,
@@ -44,10 +47,12 @@ grpc::ServerUnaryReactor* RunFormationCall(ServiceState& state,
   return reactor;
 }
 
+absl::Status Busy() { return absl::UnavailableError("the shard is busy or stopping"); }
+
 }  // namespace
 
 ServiceState::ServiceState(RankEngine& engine_in)
-    : engine(engine_in), session(engine_in), thread(kMailboxCapacity), facts_(engine_in.Facts()) {}
+    : engine(engine_in), session(engine_in), thread(kMailboxCapacity), adapter_reader(kMostAdapterCalls), facts_(engine_in.Facts()) {}
 
 v1::DescribeResponse ServiceState::Facts() const {
   std::lock_guard lock(facts_mutex_);
@@ -60,6 +65,11 @@ void ServiceState::Loaded() {
     facts_ = engine.Facts();
   }
   formation.Loaded();
+}
+
+void ServiceState::AdaptersChanged() {
+  const std::lock_guard lock(facts_mutex_);
+  facts_ = engine.Facts();
 }
 
 grpc::ServerUnaryReactor* ShardService::Describe(grpc::CallbackServerContext* context,
@@ -124,7 +134,48 @@ grpc::ServerUnaryReactor* ShardService::Embed(grpc::CallbackServerContext* conte
   const bool posted = state_.thread.Post([this, reactor, request, response] {
     reactor->Finish(ToGrpc(state_.session.Embed(*request, *response)));
   });
-  if (!posted) reactor->Finish(ToGrpc(absl::UnavailableError("the shard is busy or stopping")));
+  if (!posted) reactor->Finish(ToGrpc(Busy()));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ShardService::LoadAdapter(grpc::CallbackServerContext* context,
+                                                    const v1::LoadAdapterRequest* request,
+                                                    v1::LoadAdapterResponse* response) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (!state_.formation.loaded()) {
+    reactor->Finish(ToGrpc(absl::FailedPreconditionError("the model is not loaded yet")));
+    return reactor;
+  }
+  const auto add = [this, reactor, request, response](ReadyAdapter ready) {
+    v1::Adapter& adapter = *response->mutable_adapter();
+    adapter.set_id(request->id());
+    adapter.set_folder(ready.folder);
+    adapter.set_rank(ready.rank);
+    adapter.set_bytes(ready.bytes);
+    state_.engine.AddAdapter(request->id(), std::move(ready));
+    state_.AdaptersChanged();
+    reactor->Finish(grpc::Status::OK);
+  };
+  const bool posted = state_.adapter_reader.Post([this, reactor, request, add] {
+    auto ready = state_.engine.ReadAdapter(request->folder());
+    if (!ready.ok()) return reactor->Finish(ToGrpc(ready.status()));
+    if (state_.thread.Post([add, adapter = *ready] { add(adapter); })) return;
+    reactor->Finish(ToGrpc(Busy()));
+  });
+  if (!posted) reactor->Finish(ToGrpc(Busy()));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* ShardService::UnloadAdapter(grpc::CallbackServerContext* context,
+                                                      const v1::UnloadAdapterRequest* request,
+                                                      v1::UnloadAdapterResponse*) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool posted = state_.thread.Post([this, reactor, request] {
+    state_.engine.RemoveAdapter(request->id());
+    state_.AdaptersChanged();
+    reactor->Finish(grpc::Status::OK);
+  });
+  if (!posted) reactor->Finish(ToGrpc(Busy()));
   return reactor;
 }
 

@@ -26,12 +26,15 @@ struct ServiceState {
   v1::DescribeResponse Facts() const;
   // The engine has loaded its model. Model thread.
   void Loaded();
+  // The engine has other adapters. Model thread.
+  void AdaptersChanged();
 
   RankEngine& engine;
   Formation formation;
   LoadMonitor load;
   GroupSession session;  // model thread only
   ModelThread thread;
+  ModelThread adapter_reader;  // reads adapters, one after the other; posts to `thread`
 
  private:
   mutable std::mutex facts_mutex_;
@@ -73,6 +76,12 @@ class ShardService final : public v1::Shard::CallbackService {
   grpc::ServerUnaryReactor* Embed(grpc::CallbackServerContext* context,
                                   const v1::EmbedRequest* request,
                                   v1::EmbedResponse* response) override;
+  grpc::ServerUnaryReactor* LoadAdapter(grpc::CallbackServerContext* context,
+                                        const v1::LoadAdapterRequest* request,
+                                        v1::LoadAdapterResponse* response) override;
+  grpc::ServerUnaryReactor* UnloadAdapter(grpc::CallbackServerContext* context,
+                                          const v1::UnloadAdapterRequest* request,
+                                          v1::UnloadAdapterResponse* response) override;
 
  private:
   ServiceState& state_;

@@ -121,7 +121,7 @@ absl::Status CheckStart(const SequenceStart& start, const PlanBounds& bounds) {
   if (start.sampling.watermark && !bounds.watermarks) {
     return Bad("starts.sampling.watermark", 1, "false: watermarks are not offered");
   }
-  if (!start.adapter_id.empty()) {
+  if (!start.adapter_id.empty() && !bounds.adapters) {
     return BadValue("starts.adapter_id", start.adapter_id, "empty: adapters are not offered");
   }
   return CheckSampling(start.sampling, bounds.vocabulary, bounds.max_candidates);

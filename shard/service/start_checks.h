@@ -29,6 +29,7 @@ struct PlanBounds {
   bool watermarks = false;           // a start may request one
   std::uint32_t kv_groups = 1;       // with a block table of their own
   std::uint32_t window = 0;          // of KV group 1
+  bool adapters = false;             // a start may have one; the engine knows which there are
   bool prefixes = true;              // a start may begin after cached positions, without a snapshot
 };
 

@@ -261,6 +261,7 @@ void Checker::TakeDeferral(const Decision& decision, Request& request) {
   const Request& owner = behind->second;
   expect(owner.state == State::kAdmitted, "for a prefix of one that does not run");
   expect(owner.arrival.tenant == request.arrival.tenant, "for a prefix of another tenant");
+  expect(owner.arrival.adapter_id == request.arrival.adapter_id, "for one of another adapter");
   const auto& own = request.arrival.prompt;
   const std::size_t shared =
       std::min<std::size_t>({decision.needed, own.size(), owner.arrival.prompt.size()});

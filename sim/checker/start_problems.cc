@@ -23,7 +23,7 @@ std::vector<std::string> StartProblems(const SequenceStart& start, const Request
   LogprobRequest logprobs = request.arrival.logprobs;
   logprobs.prompt_logprobs = logprobs.prompt_logprobs && received == 0;
   expect(start.logprobs == logprobs, "logprobs");
-  expect(start.adapter_id.empty(), "adapter_id");
+  expect(start.adapter_id == request.arrival.adapter_id, "adapter_id");
   expect(start.trace_id == request.arrival.trace_id, "trace_id");
   expect(start.ignore_eos == request.arrival.ignore_eos, "ignore_eos");
   expect(start.cached_length < prompt.size(), "cached_length");

@@ -1,6 +1,7 @@
 #include "sim/checker/text_lengths.h"
 
 #include <cstdint>
+#include <string>
 
 #include "sim/token_source.h"
 
@@ -17,7 +18,9 @@ void SetTextLengths(const GroupCapacity& capacity, const SequenceStart& start,
   const bool longer = length > capacity.original_length;
   if (recomputes && !longer) sequence.most_positions = capacity.original_length;
   if (recomputes) length = 1;  // all longer texts are alike
-  sequence.kv.histories = HistoriesOf(tenant, start.prompt, longer ? length : 0);
+  std::string root(tenant);
+  if (!start.adapter_id.empty()) root += '\0' + start.adapter_id;
+  sequence.kv.histories = HistoriesOf(root, start.prompt, longer ? length : 0);
 }
 
 }  // namespace penstock::sim

@@ -12,7 +12,8 @@ using scheduler::PinChange;
 
 namespace {
 
-// A root is the tenant, or the tenant and the length of the texts (GroupMemory::RootOf).
+// A root is the tenant, then the length of the texts and the adapter if there is one
+// (GroupNeeds::RootOf).
 std::string TenantOf(const std::string& root) { return root.substr(0, root.find('\0')); }
 
 }  // namespace

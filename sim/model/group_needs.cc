@@ -92,8 +92,10 @@ std::uint32_t GroupNeeds::LengthOf(const ModelRequest& request) const {
 
 std::string GroupNeeds::RootOf(const ModelRequest& request) const {
   const std::uint32_t length = LengthOf(request);
-  if (length == 0) return request.arrival.tenant;
-  return request.arrival.tenant + '\0' + std::to_string(length);
+  std::string root = request.arrival.tenant;
+  if (length > 0) root += '\0' + std::to_string(length);
+  if (!request.arrival.adapter_id.empty()) root += std::string("\0a", 2) + request.arrival.adapter_id;
+  return root;
 }
 
 }  // namespace penstock::sim

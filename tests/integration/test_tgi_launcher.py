@@ -88,10 +88,10 @@ def test_a_real_shard_starts_the_same_way():
 
 
 def test_unsupported_options_are_refused_by_name_before_the_start():
-    code, lines = refused("--quantize", "gptq", "--rope-factor", "3", env={"LORA_ADAPTERS": "a/b"})
+    code, lines = refused("--quantize", "gptq", "--rope-factor", "3", env={"ROPE_SCALING": "linear"})
     assert code == 2
     text = "\n".join(lines)
-    for name in ("--quantize gptq", "--rope-factor 3", "LORA_ADAPTERS=a/b"):
+    for name in ("--quantize gptq", "--rope-factor 3", "ROPE_SCALING=linear"):
         assert f"error: {name}: is not offered; " in text, text
 
 

@@ -1,6 +1,7 @@
 #include "tools/simshard/sim_engine.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "common/status.h"
@@ -52,12 +53,12 @@ v1::DescribeResponse SimEngine::Facts() const {
     windows.set_layers(1);
     windows.set_window(options_.window);
   }
-  for (const char* name : {"simulated", "copy", "prefix_caching", "contrastive_search"}) {
+  for (const char* name : {"simulated", "copy", "prefix_caching", "contrastive_search", "adapters"}) {
     facts.add_capabilities(name);
   }
   if (tokenizer_ != nullptr) {
     // An echo ignores sampling parameters and follows directives in the request's text.
-    for (const char* name : {"shows-requests", "grammar", "watermark", "adapters"}) {
+    for (const char* name : {"shows-requests", "grammar", "watermark"}) {
       facts.add_capabilities(name);
     }
   }
@@ -86,6 +87,11 @@ absl::Status SimEngine::Load(const shard::LoadCallback& progress) {
 absl::Status SimEngine::Configure(const v1::ConfigureRequest& setup) {
   setup_ = setup;
   return absl::OkStatus();
+}
+
+absl::StatusOr<shard::ReadyAdapter> SimEngine::ReadAdapter(const std::string& folder) const {
+  if (std::filesystem::exists(folder + "/adapter_config.json")) return {{nullptr, folder, 8, 0}};
+  return absl::NotFoundError(folder + ": adapter_config.json is missing");
 }
 
 absl::StatusOr<v1::WarmupResponse> SimEngine::Warmup() {
@@ -243,7 +249,8 @@ void SimEngine::ApplyControl(const StepPlan& plan) {
 
 void SimEngine::ExtendHashes(const RankSequence& sequence, Story& story) const {
   for (std::size_t i = story.hashes.size(); i < sequence.tokens.size(); ++i) {
-    const std::uint64_t before = i == 0 ? 1 : story.hashes[i - 1];
+    const std::uint64_t before =
+        i == 0 ? HashText(1, sequence.start.adapter_id) : story.hashes[i - 1];
     // Never 0, which is the content of a position that was not written.
     story.hashes.push_back(MixHash(before, static_cast<std::uint64_t>(sequence.tokens[i])) | 1);
   }

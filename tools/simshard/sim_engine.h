@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -60,6 +61,12 @@ class SimEngine final : public shard::RankEngine {
   absl::StatusOr<v1::WarmupResponse> Warmup() override;
   absl::StatusOr<std::uint64_t> Commit(const shard::PoolSize& pool) override;
   absl::StatusOr<StepResult> Execute(const StepPlan& plan) override;
+  // Any folder with an adapter_config.json. The tokens of a sequence depend on its adapter.
+  absl::StatusOr<shard::ReadyAdapter> ReadAdapter(const std::string& folder) const override;
+  void AddAdapter(const std::string& id, shard::ReadyAdapter adapter) override {
+    adapters_[id] = std::move(adapter);
+  }
+  void RemoveAdapter(const std::string& id) override { adapters_.erase(id); }
   void Reset() override;
   void Interrupt() override;
 
@@ -86,6 +93,7 @@ class SimEngine final : public shard::RankEngine {
   ModelFacts facts_;
   std::shared_ptr<const text::Tokenizer> tokenizer_;  // for echoes of a model folder
   bool loaded_ = false;
+  std::map<std::string, shard::ReadyAdapter> adapters_;
   v1::ConfigureRequest setup_;
   shard::SlotTable slots_;
   std::vector<std::optional<Story>> stories_;  // by slot

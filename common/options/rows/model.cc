@@ -45,6 +45,10 @@ constexpr OptionSpec kRows[] = {
                "How the rows of a text become its vector. auto: what the model's folder says, or "
                "else mean for encoders and last for decoders.",
                {.advanced = true, .components = kLauncher | kShard}),
+    OptionSpec("lora", Type::kList, "",
+               "LoRA adapters to load beside the model: NAME=FOLDER, a folder that PEFT saved. "
+               "Requests choose one by its name. POST /adapters loads others at run time.",
+               {.components = kLauncher | kShard, .aliases = "lora-adapters"}),
     OptionSpec("served-model-name", Type::kString, "",
                "Name that clients use for the model; unset: the text of --model-id."),
     OptionSpec("download-only", Type::kBool, "false", "Fetch the model, print its folder and exit.",

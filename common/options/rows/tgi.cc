@@ -73,12 +73,6 @@ constexpr OptionSpec kRows[] = {
         {.advanced = true,
          .refusal =
              "there is no tunnel in the server; run the tunnel's own program in front of --port"}),
-    OptionSpec(
-        "lora-adapters", Type::kString, "", "LoRA adapters to load.",
-        {.advanced = true,
-         .components = kLauncher,
-         .refusal =
-             "adapters are not loaded; merge the adapter into the weights and serve that folder"}),
     OptionSpec("usage-stats", OneOf("on|off|no-stack"), "", "Usage statistics for the vendor.",
                {.advanced = true, .harmless = "off", .no_effect = "no statistics are sent"}),
     OptionSpec("enable-prefill-logprobs", Type::kBool, "false",

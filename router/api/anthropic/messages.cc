@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "router/api/adapters.h"
 #include "router/api/anthropic/answer.h"
 #include "router/api/anthropic/dialect.h"
 #include "router/api/anthropic/request.h"
@@ -49,7 +50,7 @@ AnswerStyle MakeStyle(const ApiContext& context, const Request& request, const P
   // Clients may send the same X-Request-Id twice; the number tells the answers apart.
   static std::atomic<std::uint64_t> next{0};
   style.id = "msg_" + request_id + "-" + std::to_string(++next);
-  style.model = context.engine.Facts().served_name;
+  style.model = ShownModel(context.engine, request.model);
   style.request_id = request_id;
   style.format = context.options.answer_format;
   style.read.tools = chat.tools.tools;
@@ -74,6 +75,9 @@ void Messages(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> e
     return RefuseRequest(context, *exchange, Errors(), *error);
   }
   auto& chat = std::get<PreparedChat>(prepared);
+  for (GenerationRequest& candidate : chat.candidates) {
+    candidate.adapter_id = AdapterNamed(context.engine, parsed.request.model);
+  }
   AnswerStyle style = MakeStyle(context, parsed.request, chat, http.head.request_id);
   Launch(context, http.head, Errors(), std::move(chat.candidates), exchange,
          [&](const std::vector<GenerationRequest>&) {

@@ -74,6 +74,13 @@ std::optional<ApiError> CheckCounts(const ApiOptions& options, const Parameters&
   return std::nullopt;
 }
 
+// Of the input with this index.
+std::optional<std::string> AdapterOf(const Request& request, std::size_t input) {
+  std::string name = request.adapter.value_or("");
+  if (request.adapters) name = request.adapters->texts[request.adapters->list ? input : 0];
+  return name.empty() ? std::nullopt : std::optional(name);
+}
+
 // Refuses what would fit no prompt, before a prompt is tokenized.
 std::optional<ApiError> CheckOffered(const ModelFacts& facts, const Request& request) {
   const std::uint32_t most = facts.max_total_tokens;
@@ -82,7 +89,15 @@ std::optional<ApiError> CheckOffered(const ModelFacts& facts, const Request& req
                   "below " + std::to_string(most) + ", the most tokens of prompt and answer",
                   std::to_string(request.parameters.max_new_tokens));
   }
-  if (request.adapters) return Unsupported("adapters", "are not served");
+  if (request.adapters && request.adapter) return MustBe("adapter", "absent beside `adapters`", "both");
+  if ((request.adapters || request.adapter) && !facts.has_adapters) {
+    return Unsupported(request.adapter ? "adapter" : "adapters", "are not served");
+  }
+  if (request.adapters && request.adapters->list &&
+      request.adapters->texts.size() != request.inputs.texts.size()) {
+    return MustBe("adapters", "a string, or a list with one for each of `inputs`",
+                  std::to_string(request.adapters->texts.size()));
+  }
   if (request.parameters.watermark && !facts.has_watermark) {
     return Unsupported("watermark", "is not offered");
   }
@@ -193,6 +208,7 @@ std::variant<std::vector<GenerationRequest>, ApiError> Lower(const ApiContext& c
   std::vector<GenerationRequest> candidates(request.inputs.texts.size(), lowered);
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     candidates[i].prompt = request.inputs.texts[i];
+    candidates[i].adapter_id = AdapterOf(request, i);
     candidates[i].cached_prompt = request.cached_prompt.value_or("");
     candidates[i].sampling.sibling = static_cast<std::uint32_t>(i);
   }

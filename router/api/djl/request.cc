@@ -51,7 +51,8 @@ constexpr auto kRequest = std::array{
     MakeField<&Request::parameters>("parameters", "an object"),
     MakeField<&Request::stream>("stream", "a boolean"),
     MakeField<&Request::cached_prompt>("cached_prompt", "a string"),
-    MakeField<&Request::adapters>("adapters", "a string or a list"),
+    MakeField<&Request::adapters>("adapters", "a string or a list of strings"),
+    MakeField<&Request::adapter>("adapter", "a string"),
     MakeField<&Request::model_name>("model_name", "any value"),
 };
 

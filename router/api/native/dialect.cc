@@ -35,6 +35,10 @@ constexpr docs::Shape kShapes[] = {
      "unused_seconds:number"},
     {"CachedPrompts", "cached_prompts:CachedPrompt[]"},
     {"Forgotten", "forgotten:integer"},
+    {"Adapter",
+     "name:string folder:string rank:integer bytes:integer requests:integer state:string"},
+    {"Adapters", "adapters:Adapter[]"},
+    {"LoadAdapter", "name:string folder:string"},
 };
 
 std::string_view StateName(router::Health state) {
@@ -76,6 +80,9 @@ std::vector<Route> Routes() {
       Probe("/ready", Ready, {.contents = {{{kJson, "Status"}}}, .unavailable = "Status"}),
       Probe("/metrics", MetricsPage, {.contents = {{{"text/plain", "string"}}}}),
       Get("/requests/{id}", native::Request, {.contents = {{{kJson, "RequestRecord"}}}}),
+      Get("/adapters", Adapters, {.contents = {{{kJson, "Adapters"}}}}),
+      Post("/adapters", LoadAdapter, {.body = "LoadAdapter", .contents = {{{kJson, "Adapters"}}}}),
+      Delete("/adapters/{id}", UnloadAdapter, {.contents = {{{kJson, "Adapters"}}}}),
       Get("/cached_prompts", CachedPrompts, {.contents = {{{kJson, "CachedPrompts"}}}}),
       Delete("/cached_prompts", ForgetCachedPrompts, {.contents = {{{kJson, "Forgotten"}}}}),
       Delete("/cached_prompts/{id}", ForgetCachedPrompts, {.contents = {{{kJson, "Forgotten"}}}}),

@@ -1,4 +1,4 @@
-// Penstock's own routes: probes, metrics, pinned prefixes and the record of a request.
+// Penstock's own routes: probes, metrics, pinned prefixes, adapters and the record of a request.
 #pragma once
 
 #include <memory>
@@ -18,6 +18,11 @@ std::unique_ptr<const Dialect> MakeDialect(const Dialect& fallback);
 void CachedPrompts(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 void ForgetCachedPrompts(ApiContext& context, HttpRequest request,
                          std::shared_ptr<Exchange> exchange);
+// GET /adapters: the loaded adapters. POST /adapters: loads one. DELETE /adapters/{name}: unloads
+// it, and answers once no request uses it.
+void Adapters(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+void LoadAdapter(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
+void UnloadAdapter(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 // GET /requests/{id}: the state of a request and every decision about it, with its reason.
 void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange);
 // Appends the member `ledger` of that record.

@@ -71,9 +71,8 @@ void Start(ApiContext& context, const Common& request, AnswerStyle style, Prepar
 
 // Clients load a model with a request that has nothing to answer.
 void AnswerLoaded(const ApiContext& context, const AnswerStyle& style, Exchange& exchange) {
-  const ModelFacts facts = context.engine.Facts();
-  if (!openai::IsServedModel(facts, WithoutTag(style.model))) {
-    return exchange.Respond(Errors().Response(openai::ModelNotFound(facts, style.model)));
+  if (const auto error = openai::CheckModel(context, std::string(WithoutTag(style.model)))) {
+    return exchange.Respond(Errors().Response(*error));
   }
   exchange.Respond(JsonResponse(LoadedText(style)));
 }

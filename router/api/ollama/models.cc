@@ -2,6 +2,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "router/answer/format.h"
 #include "router/api/body.h"
@@ -27,14 +28,27 @@ std::string DetailsText(const ModelFacts& facts) {
 }
 
 // The members of the model in each list. Sizes are not known here.
-std::string ModelMembers(const ModelFacts& facts) {
+std::string ModelMembers(const ModelFacts& facts, const std::string& name) {
   std::string out;
-  json::AppendMembers(out, "name", facts.served_name, "model", facts.served_name, "size", 0,
+  json::AppendMembers(out, "name", name, "model", name, "size", 0,
                       "digest", facts.model_sha, "details", json::Raw{DetailsText(facts)});
   return out;
 }
 
-std::string ListOf(const std::string& members) { return "{\"models\":[{" + members + "}]}"; }
+// A list of the model and its adapters; `rest` adds members to each.
+template <class Rest>
+std::string ListOf(const ApiContext& context, const Rest& rest) {
+  const ModelFacts facts = context.engine.Facts();
+  std::vector<std::string> names = {facts.served_name};
+  for (const AdapterInfo& adapter : context.engine.Adapters()) names.push_back(adapter.name);
+  std::string out = "{\"models\":[";
+  for (const std::string& name : names) {
+    std::string members = ModelMembers(facts, name);
+    rest(members, facts);
+    out += (name == names.front() ? "{" : ",{") + members + "}";
+  }
+  return out + "]}";
+}
 
 // What the model's chat template and format offer.
 std::string CapabilitiesText(const ApiContext& context, const ModelFacts& facts) {
@@ -48,17 +62,17 @@ std::string CapabilitiesText(const ApiContext& context, const ModelFacts& facts)
 }  // namespace
 
 void Tags(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
-  std::string members = ModelMembers(context.engine.Facts());
-  json::AppendMembers(members, "modified_at", UtcTime(context.started));
-  exchange->Respond(JsonResponse(ListOf(members)));
+  exchange->Respond(JsonResponse(ListOf(context, [&](std::string& members, const ModelFacts&) {
+    json::AppendMembers(members, "modified_at", UtcTime(context.started));
+  })));
 }
 
 void Running(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
-  const ModelFacts facts = context.engine.Facts();
-  std::string members = ModelMembers(facts);
-  json::AppendMembers(members, "expires_at", kNever, "size_vram", 0, "context_length",
-                      facts.max_total_tokens);
-  exchange->Respond(JsonResponse(ListOf(members)));
+  exchange->Respond(
+      JsonResponse(ListOf(context, [](std::string& members, const ModelFacts& facts) {
+        json::AppendMembers(members, "expires_at", kNever, "size_vram", 0, "context_length",
+                            facts.max_total_tokens);
+      })));
 }
 
 void Version(ApiContext&, HttpRequest, std::shared_ptr<Exchange> exchange) {
@@ -70,8 +84,8 @@ void Show(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> excha
   if (!Accept(context, "/api/show", "ollama", Errors(), parsed, *exchange)) return;
   const ModelFacts facts = context.engine.Facts();
   const std::string_view model = WithoutTag(parsed.request.model);
-  if (!openai::IsServedModel(facts, model)) {
-    return RefuseRequest(context, *exchange, Errors(), openai::ModelNotFound(facts, model));
+  if (const auto error = openai::CheckModel(context, std::string(model))) {
+    return RefuseRequest(context, *exchange, Errors(), *error);
   }
   exchange->Respond(JsonResponse(json::ObjectText(
       "modelfile", "", "parameters", "", "template", "", "details", json::Raw{DetailsText(facts)},

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "router/api/adapters.h"
 #include "router/api/body.h"
 #include "router/api/openai/answer.h"
 #include "router/api/openai/dialect.h"
@@ -49,6 +50,7 @@ void ChatCompletions(ApiContext& context, HttpRequest http, std::shared_ptr<Exch
   const bool tools_rule = chat.tools.required || !HasGrammar(request);
   if (chat.tools.NeedsGrammar() && tools_rule) keys.grammar = "tools";
   AnswerStyle style = MakeStyle(context, true, http.head.request_id);
+  style.model = ShownModel(context.engine, request.model);
   style.logprobs = request.logprobs;
   style.choices_per_prompt = ChoicesOf(request);
   style.format = context.options.answer_format;
@@ -66,6 +68,7 @@ void Completions(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange
   const ErrorKeys keys = {"prompt", request.max_tokens ? "max_tokens" : "prompt",
                           GrammarKeyOf(request)};
   AnswerStyle style = MakeStyle(context, false, http.head.request_id);
+  style.model = ShownModel(context.engine, request.model);
   style.logprobs = request.logprobs.has_value();
   style.top_logprobs = request.logprobs.value_or(0);
   style.choices_per_prompt = ChoicesOf(request);

@@ -1,3 +1,4 @@
+#include "router/api/adapters.h"
 #include "router/api/openai/lower.h"
 
 #include <algorithm>
@@ -365,10 +366,13 @@ Check CheckCompletionFeatures(const ApiContext& context, const CompletionRequest
 
 }  // namespace
 
-ApiError ModelNotFound(const ModelFacts& facts, std::string_view name) {
+ApiError ModelNotFound(const ModelFacts& facts, std::string_view name,
+                       const std::vector<AdapterInfo>& adapters) {
+  std::string served = facts.served_name;
+  for (const AdapterInfo& adapter : adapters) served += ", " + adapter.name;
   return {ApiErrorKind::kModelNotFound,
           "the model `" + std::string(json::CutUtf8(name, 200)) +
-              "` does not exist. Served here: " + facts.served_name,
+              "` does not exist. Served here: " + served,
           "model"};
 }
 
@@ -380,8 +384,8 @@ bool IsServedModel(const ModelFacts& facts, std::string_view name) {
 
 std::optional<ApiError> CheckModel(const ApiContext& context, const std::string& model) {
   const ModelFacts facts = context.engine.Facts();
-  if (IsServedModel(facts, model)) return std::nullopt;
-  return ModelNotFound(facts, model);
+  if (IsServedModel(facts, model) || AdapterNamed(context.engine, model)) return std::nullopt;
+  return ModelNotFound(facts, model, context.engine.Adapters());
 }
 
 std::optional<ApiError> CheckTokenIds(std::string_view field, const std::vector<TokenId>& ids,
@@ -433,6 +437,7 @@ Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const T
     return *std::move(error);
   }
   GenerationRequest lowered = LowerCommon(request, client_id);
+  lowered.adapter_id = AdapterNamed(context.engine, request.model);
   if (auto error = AddGrammar(context, request, lowered)) return *std::move(error);
   if (auto error = AddToolGrammar(context, request, choice, lowered)) return *std::move(error);
   if (auto error = AddReasoning(context, request, choice, lowered)) return *std::move(error);
@@ -458,6 +463,7 @@ Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& requ
   const std::uint32_t most = request.max_tokens.value_or(kCompletionTokens);
   if (auto error = CheckLength(request, "max_tokens", most)) return *std::move(error);
   GenerationRequest lowered = LowerCommon(request, client_id);
+  lowered.adapter_id = AdapterNamed(context.engine, request.model);
   if (auto error = AddGrammar(context, request, lowered)) return *std::move(error);
   lowered.exact_length = true;
   lowered.max_new_tokens = std::max(1u, most);  // a shard always selects one token

@@ -51,6 +51,8 @@ std::variant<Grammar, ApiError> LowerResponseFormat(const ResponseFormat& format
 
 // Whether `name` means the served model: its names, and what clients send when they do not care.
 bool IsServedModel(const ModelFacts& facts, std::string_view name);
-ApiError ModelNotFound(const ModelFacts& facts, std::string_view name);
+// `adapters`: the names that are served beside the model.
+ApiError ModelNotFound(const ModelFacts& facts, std::string_view name,
+                       const std::vector<AdapterInfo>& adapters = {});
 
 }  // namespace penstock::router::openai

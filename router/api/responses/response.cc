@@ -1,3 +1,4 @@
+#include "router/api/adapters.h"
 #include "router/api/responses/response.h"
 
 #include <atomic>
@@ -47,7 +48,7 @@ ResponseFacts MakeFacts(const ApiContext& context, const Request& request,
   ResponseFacts facts;
   facts.suffix = request_id + "-" + std::to_string(++next);
   facts.id = std::string(kPrefix) + facts.suffix;
-  facts.model = context.engine.Facts().served_name;
+  facts.model = ShownModel(context.engine, request.model);
   facts.created = static_cast<std::int64_t>(std::time(nullptr));
   facts.echo = Echo(request, request.tool_choice ? request.tool_choice->text : R"("auto")");
   return facts;

@@ -75,7 +75,7 @@ BodyKind KindOf(std::string_view body, BodyKind otherwise) {
   bool inputs = false;
   if (!reader.NextIs('{') || !reader.EnterObject("an object")) return otherwise;
   while (reader.NextKey(key) && reader.Colon()) {
-    own = own || key == "cached_prompt" || key == "adapters";
+    own = own || key == "cached_prompt" || key == "adapters" || key == "adapter";
     chat = chat || key == "messages";
     inputs = inputs || key == "inputs";
     own = own || (key == "inputs" && reader.NextIs('['));

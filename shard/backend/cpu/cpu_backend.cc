@@ -10,6 +10,7 @@
 
 #include "common/status.h"
 #include "shard/backend/batch_check.h"
+#include "shard/backend/cpu/adapters/cpu_adapter.h"
 #include "shard/backend/cpu/cache/kv_cache.h"
 #include "shard/backend/cpu/delta/state_store.h"
 #include "shard/backend/cpu/stages.h"
@@ -55,6 +56,11 @@ class CpuBackend final : public Backend {
   // On several NUMA nodes the rows of a step lie on the nodes of the threads that compute them
   // first.
   bool TakesMemoryInSteps() const override { return pool_.placement().NodeCount() > 1; }
+  bool HasAdapters() const override { return true; }
+  absl::StatusOr<std::unique_ptr<BackendAdapter>> MakeAdapter(
+      const LoraAdapter& adapter) const override {
+    return CpuAdapter::Create(adapter, *weights_, kernels_);
+  }
   absl::Status AllocateCache(const KvBlocks& blocks) override { return MakeCache(blocks, false); }
   absl::Status AllocateServingCache(const KvBlocks& blocks) override {
     return MakeCache(blocks, true);

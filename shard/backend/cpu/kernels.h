@@ -187,6 +187,33 @@ struct CellKernels {
                  const AttentionState& state);
 };
 
+// Products of one row with the rows [first, end) of the first matrix of a LoRA adapter.
+struct LoraDownArgs {
+  const void* input = nullptr;  // activations, zero up to `stride`
+  const void* down = nullptr;   // [ranks, stride]
+  std::size_t stride = 0;       // a multiple of 32
+  const float* scales = nullptr;  // [ranks], which multiply the products
+  std::size_t first = 0;
+  std::size_t end = 0;
+  float* out = nullptr;  // [ranks]
+};
+
+// Adds the products of those results with the second matrix to vectors of columns.
+struct LoraUpArgs {
+  const float* low = nullptr;  // [ranks]
+  std::size_t ranks = 0;
+  const void* up = nullptr;  // [vectors, ranks, lanes]
+  std::size_t vectors = 0;
+  std::size_t step = 1;  // vectors from one to the next in `out`
+  float* out = nullptr;
+};
+
+// For adapters of one element type.
+struct LoraKernels {
+  void (*down)(const LoraDownArgs& args) = nullptr;
+  void (*up)(const LoraUpArgs& args) = nullptr;
+};
+
 struct Kernels {
   Isa isa = Isa::kAvx2;
   DType weight = DType::kFloat32;
@@ -232,6 +259,8 @@ struct Kernels {
   void (*gated_norm)(const GatedNormArgs& args);  // to activations
   // Multiplies a row of activations by sigmoid(gate).
   void (*gate_activations)(void* row, const float* gate, std::size_t size);
+  LoraKernels float32_lora;
+  LoraKernels bfloat16_lora;
 };
 
 // For K/V of that type; auto is the type of the weights.

@@ -26,8 +26,29 @@ GemmArgs LinearStage::Quantized(const Stage& stage, const GemmArgs& whole, std::
   return args;
 }
 
-void LinearStage::Run(const Stage& stage, const GemmArgs& whole, std::size_t thread) {
+void LinearStage::RunAdapted(const AdapterProduct& product, GemmArgs args, std::size_t first_row,
+                             const PackedMatrix& matrix, Share part, std::size_t thread) {
+  ThreadScratch& scratch = buffers_.Thread(thread);
+  const std::size_t grain = kAddedVectors / matrix.UnitVectors();
+  args.added = scratch.added;
+  for (std::size_t unit = part.first; unit < part.first + part.count;) {
+    const std::size_t end = std::min(part.first + part.count, (unit / grain + 1) * grain);
+    args.first_vector = unit * matrix.UnitVectors();
+    args.vectors = (end - unit) * matrix.UnitVectors();
+    product.Up(args, first_row, kernels_.layout.lanes, scratch.added_sums, scratch.added);
+    matrix.kernels().gemm(args);
+    unit = end;
+  }
+}
+
+void LinearStage::Run(const Stage& stage, const GemmArgs& whole, RowAdapters adapters,
+                      std::size_t thread) {
   const PackedMatrix& matrix = *stage.matrix;
+  const AdapterProduct product{stage.weight, adapters, buffers_.low()};
+  if (!adapters.empty()) {
+    product.Down(whole, DTypeBytes(kernels_.activation), pool_.threads(), thread);
+    pool_.Barrier();
+  }
   const bool quantized = matrix.kernels().quantize != nullptr;
   GemmArgs args = quantized ? Quantized(stage, whole, thread) : whole;
   const std::size_t element = quantized ? 1 : DTypeBytes(kernels_.activation);
@@ -54,6 +75,10 @@ void LinearStage::Run(const Stage& stage, const GemmArgs& whole, std::size_t thr
   columns_.Begin(thread, share.columns);
   for (Share part = columns_.Next(thread, share.peers, grain); part.count > 0;
        part = columns_.Next(thread, share.peers, grain)) {
+    if (!adapters.empty()) {
+      RunAdapted(product, args, first_row, matrix, part, thread);
+      continue;
+    }
     args.first_vector = part.first * matrix.UnitVectors();
     args.vectors = part.count * matrix.UnitVectors();
     gemm(args);

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "shard/backend/cpu/adapters/adapted_rows.h"
 #include "shard/backend/cpu/kernels.h"
 #include "shard/backend/cpu/stages.h"
 #include "shard/backend/cpu/step_buffers.h"
@@ -22,13 +23,17 @@ class LinearStage {
         pool_(pool),
         columns_(pool.threads(), pool.placement()) {}
 
-  // One thread's share. `whole`: the input and the output of all rows.
-  void Run(const Stage& stage, const GemmArgs& whole, std::size_t thread);
+  // One thread's share. `whole`: the input and the output of all rows. `adapters`: of these rows;
+  // empty: none of them changes the product.
+  void Run(const Stage& stage, const GemmArgs& whole, RowAdapters adapters, std::size_t thread);
 
  private:
   // The arguments with the input quantised. If rows are few, each thread quantises all of them for
   // itself; else the threads share them, with a barrier.
   GemmArgs Quantized(const Stage& stage, const GemmArgs& whole, std::size_t thread);
+  // Columns `part` of the product, with what the adapters add.
+  void RunAdapted(const AdapterProduct& product, GemmArgs args, std::size_t first_row,
+                  const PackedMatrix& matrix, Share part, std::size_t thread);
 
   const Kernels& kernels_;
   StepBuffers& buffers_;

@@ -79,6 +79,7 @@ class StageMaker {
                 .in = op.in,
                 .out = op.out,
                 .epilogue = op.accumulate ? Epilogue::kAdd : Epilogue::kStore,
+                .weight = op.weight,
                 .matrix = &weights_.Matrix(op.weight),
                 .bias = weights_.Vector(op.bias)};
     if (Length(ops_, first) == 1) return stage;

@@ -50,7 +50,8 @@ struct Stage {
   const float* norm_weight = nullptr;         // the same; the number of kScale
   const float* norm_bias = nullptr;           // of LayerNorm
   float eps = 0;                              // of norms and kHeads
-  const PackedMatrix* matrix = nullptr;       // kLinear
+  WeightIndex weight = kNoWeight;             // kLinear
+  const PackedMatrix* matrix = nullptr;       // the same
   const float* bias = nullptr;                // the same, or null
   const float* query_weight = nullptr;        // kHeads, or null
   const float* key_weight = nullptr;          // the same

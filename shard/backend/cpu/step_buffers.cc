@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "common/status.h"
+#include "shard/backend/cpu/adapters/adapted_rows.h"
 #include "shard/backend/cpu/attention/attention_plan.h"
 #include "shard/backend/cpu/cache/prefault.h"
 #include "shard/backend/cpu/threads/work_split.h"
@@ -146,8 +147,9 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
     view.stride = StrideFor(sizes.program.widths[i], view.element);
     view.data = carver.Take(sizes.RowsOf(buffer) * view.stride * view.element);
   }
-  integers_ = carver.Rows(
-      sizes, std::max(sizes.limits.max_step_tokens, sizes.limits.max_logit_rows), sizes.Inner());
+  const std::size_t rows = std::max(sizes.limits.max_step_tokens, sizes.limits.max_logit_rows);
+  integers_ = carver.Rows(sizes, rows, sizes.Inner());
+  low_ = carver.Floats(rows * kMostTargetRanks);
   threads_.resize(sizes.threads);
   own_.clear();
   const bool apart = sizes.placement.NodeCount() > 1;
@@ -161,6 +163,8 @@ void StepBuffers::Carve(const Sizes& sizes, Carver& carver) {
     thread.normed = views_[static_cast<std::size_t>(Buffer::kNormed)];
     thread.normed.data = carver.Take(kPrivateRows * thread.normed.stride * activation);
     thread.integers = carver.Rows(sizes, kPrivateRows, sizes.Inner());
+    thread.added_sums = carver.Floats(rows * kAddedVectors * sizes.kernels.layout.lanes);
+    thread.added = reinterpret_cast<const float**>(carver.Take(rows * sizeof(const float*)));
     CarveLatent(sizes, carver, thread);
     const std::size_t query = std::max(kQueryStride, thread.attention.latent_stride);
     thread.attention.queries = carver.Take(tile_rows_ * query * sizeof(float));

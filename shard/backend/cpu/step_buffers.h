@@ -50,6 +50,9 @@ struct ThreadScratch {
   AttentionState partition;
   AttentionState total;
   HeadScratch head;  // only if the program has a HeadLinearOp
+  // Of adapters (adapters/adapted_rows.h), by row of a step: what joins a product.
+  float* added_sums = nullptr;
+  const float** added = nullptr;
 };
 
 class StepBuffers {
@@ -65,6 +68,8 @@ class StepBuffers {
   ThreadScratch& Thread(std::size_t thread) { return threads_[thread]; }
   // The quantised input of a GEMM, all rows of a step.
   const IntegerRows& integers() const { return integers_; }
+  // Products with the first matrices of adapters: [rows, kMostTargetRanks].
+  float* low() const { return low_; }
   // The result of a partition of a divided attention item.
   AttentionState Slot(std::size_t slot) const;
   std::size_t slots() const { return slots_; }
@@ -86,6 +91,7 @@ class StepBuffers {
   std::vector<ThreadScratch> threads_;
   std::vector<std::size_t> own_;  // where the memory of each thread begins, and the last one's ends
   IntegerRows integers_;
+  float* low_ = nullptr;
   float* slot_memory_ = nullptr;
   std::size_t slots_ = 0;
   std::size_t tile_rows_ = 0;

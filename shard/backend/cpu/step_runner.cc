@@ -46,6 +46,7 @@ absl::Status StepRunner::Execute(const RaggedBatch& batch) {
   rows_ = batch.tokens.size();
   status_ = absl::OkStatus();
   places_.Fill(batch);
+  adapted_.Fill(batch);
   PlanAttention(batch);
   for (std::size_t i = 0; i < parts_.ropes.size(); ++i) {
     const RopeSpec& rope = parts_.program.ropes[i];
@@ -89,7 +90,7 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
     case StageKind::kSelectNorm:
       return SelectNorm(stage, thread);
     case StageKind::kLinear:
-      return linear_.Run(stage, GemmOf(stage, thread), thread);
+      return linear_.Run(stage, GemmOf(stage, thread), AdaptersOf(stage), thread);
     case StageKind::kHeads:
       return Heads(stage, thread);
     case StageKind::kAttention:
@@ -189,8 +190,10 @@ void StepRunner::Logits(std::size_t first, std::size_t count, float* out, std::s
   args.out_columns = columns;
   const ScaleLogitsOp& scale = stages_.logits;
   const bool scaled = scale.scale != 1.0f || scale.softcap != 0.0f;
+  RowAdapters adapters;
+  if (adapted_.Change(stages_.head.weight)) adapters = adapted_.Selected(first, count);
   parts_.pool.Run([&](std::uint32_t thread) {
-    linear_.Run(stages_.head, args, thread);
+    linear_.Run(stages_.head, args, adapters, thread);
     if (!scaled) return;
     parts_.pool.Barrier();
     const Share share = EvenShare(columns, threads(), thread);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "shard/backend/backend.h"
+#include "shard/backend/cpu/adapters/adapted_rows.h"
 #include "shard/backend/cpu/attention/attention_plan.h"
 #include "shard/backend/cpu/cache/kv_cache.h"
 #include "shard/backend/cpu/delta/delta_stage.h"
@@ -87,6 +88,9 @@ class StepRunner {
   void RunRows(const Stage& stage, std::size_t thread);
   void AllReduce(const Stage& stage);
   GemmArgs GemmOf(const Stage& stage, std::size_t thread) const;
+  RowAdapters AdaptersOf(const Stage& stage) const {
+    return adapted_.Change(stage.weight) ? adapted_.rows() : RowAdapters();
+  }
 
   bool IsPrivate(const Stage& stage) const { return stage.private_rows && rows_ <= kPrivateRows; }
   std::size_t threads() const { return parts_.pool.threads(); }
@@ -101,6 +105,7 @@ class StepRunner {
   const RaggedBatch* batch_ = nullptr;
   std::size_t rows_ = 0;
   RowPlaces places_;
+  AdaptedRows adapted_;
   std::vector<float> largest_;              // of Similarities, by thread and row
   std::vector<AttentionPlan> plans_;        // by distinct window and heads
   std::vector<std::size_t> plan_of_stage_;  // by body stage

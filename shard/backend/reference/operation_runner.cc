@@ -60,6 +60,18 @@ void OperationRunner::Run(const LinearOp& op) {
   const at::Tensor sum = op.accumulate ? at::empty(out.sizes(), out.options()) : out;
   Linear(in, weight, Weight(op.bias), sum);
   if (op.accumulate) out.add_(sum);
+  if (!tensors_.row_adapters.empty()) AddAdapters(op, in, out);
+}
+
+// Row by row, so that the bits of a row do not depend on the others.
+void OperationRunner::AddAdapters(const LinearOp& op, const at::Tensor& in, const at::Tensor& out) {
+  const bool logits = op.in == Buffer::kSelected;
+  const auto& adapters = logits ? tensors_.logit_adapters : tensors_.row_adapters;
+  for (std::int64_t row = 0; row < tensors_.rows.count; ++row) {
+    const ReferenceAdapter* adapter =
+        adapters[static_cast<std::size_t>(row + (logits ? tensors_.rows.first : 0))];
+    if (adapter != nullptr) adapter->AddTo(op.weight, in.narrow(0, row, 1), out.narrow(0, row, 1));
+  }
 }
 
 at::Tensor OperationRunner::Heads(Buffer qkv, std::int64_t column, std::int64_t heads,

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "shard/backend/reference/adapters.h"
 #include "shard/backend/reference/aten.h"
 #include "shard/backend/reference/batch_inputs.h"
 #include "shard/backend/reference/decode_attention.h"
@@ -48,6 +49,9 @@ struct ProgramTensors {
   std::vector<PartQueries> part_queries;
   std::vector<RopeAngles> ropes;  // of Program::ropes; rows are those of the step
   ComputedRows rows;
+  // By row, and by logit row; empty if no row has an adapter.
+  std::vector<const ReferenceAdapter*> row_adapters;
+  std::vector<const ReferenceAdapter*> logit_adapters;
 };
 
 class OperationRunner {
@@ -96,6 +100,8 @@ class OperationRunner {
   std::int64_t FirstRow(Buffer buffer) const {
     return buffer == Buffer::kSelected ? tensors_.rows.first : 0;
   }
+  // Adds what the adapters of the rows add to a product.
+  void AddAdapters(const LinearOp& op, const at::Tensor& in, const at::Tensor& out);
   // [rows, heads, dim] view of `heads` heads of `qkv`, which begin at `column`.
   at::Tensor Heads(Buffer qkv, std::int64_t column, std::int64_t heads, std::int64_t dim);
 

@@ -34,6 +34,9 @@ class ReferenceBackend final : public Backend {
   absl::Status Initialize();
   std::string Name() const override { return "reference"; }
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
+  bool HasAdapters() const override { return true; }
+  absl::StatusOr<std::unique_ptr<BackendAdapter>> MakeAdapter(
+      const LoraAdapter& adapter) const override;
   absl::Status AllocateCache(const KvBlocks& blocks) override;
   absl::Status SetCells(std::uint32_t cells, std::uint32_t) override {
     PENSTOCK_RETURN_IF_ERROR(CheckCells(cells, program()));
@@ -69,6 +72,7 @@ class ReferenceBackend final : public Backend {
     return tensors_.Whole(Buffer::kNormed).narrow(1, 0, program().Width(Buffer::kSelected));
   }
   void WriteHidden();
+  void TakeAdapters(const RaggedBatch& batch);
   // Null if the last batch has no such segment of at least `rows` candidates.
   const SegmentInputs* FindCandidates(std::uint32_t index, std::size_t rows) const;
   void Commit(const SegmentInputs& segment, std::int64_t row);
@@ -255,11 +259,35 @@ absl::Status ReferenceBackend::Execute(const RaggedBatch& batch) {
     tensors_.ropes.clear();
     for (std::size_t i = 0; i < ropes_.size(); ++i) tensors_.ropes.push_back(AnglesOf(i, batch));
     tensors_.rows = {0, tensors_.inputs.rows, tensors_.inputs.padded_rows};
+    TakeAdapters(batch);
     PENSTOCK_RETURN_IF_ERROR(Runner().RunAll(program().body));
     if (tensors_.cache.has_hidden()) WriteHidden();
     logit_count_ = static_cast<std::int64_t>(batch.logit_rows.size());
     return absl::OkStatus();
   });
+}
+
+absl::StatusOr<std::unique_ptr<BackendAdapter>> ReferenceBackend::MakeAdapter(
+    const LoraAdapter& adapter) const {
+  std::unique_ptr<BackendAdapter> made;
+  PENSTOCK_RETURN_IF_ERROR(Guarded([&] {
+    made = std::make_unique<ReferenceAdapter>(adapter, ToScalarType(options_.dtype), device_);
+    return absl::OkStatus();
+  }));
+  return made;
+}
+
+void ReferenceBackend::TakeAdapters(const RaggedBatch& batch) {
+  std::vector<const ReferenceAdapter*>& rows = tensors_.row_adapters;
+  rows.clear();
+  tensors_.logit_adapters.clear();
+  const auto none = [](const RaggedSegment& segment) { return segment.adapter == nullptr; };
+  if (std::ranges::all_of(batch.segments, none)) return;
+  for (const RaggedSegment& segment : batch.segments) {
+    rows.resize(rows.size() + segment.query_count,
+                static_cast<const ReferenceAdapter*>(segment.adapter));
+  }
+  for (const std::uint32_t row : batch.logit_rows) tensors_.logit_adapters.push_back(rows[row]);
 }
 
 const SegmentInputs* ReferenceBackend::FindCandidates(std::uint32_t index, std::size_t rows) const {

@@ -1,3 +1,4 @@
+#include "router/api/adapters.h"
 #include "router/api/tgi/chat/chat_prepare.h"
 
 #include <algorithm>
@@ -60,8 +61,9 @@ void PrepareChat(const ApiContext& context, const ChatRequest& chat,
                  std::function<void(std::variant<PreparedChat, ApiError>)> done) {
   PreparedChat prepared;
   prepared.request.parameters = ToParameters(chat);
-  // Without adapters the name of a model selects nothing.
-  if (!context.engine.Facts().has_adapters) prepared.request.parameters.adapter_id.reset();
+  // The name of a model that is no adapter selects nothing.
+  auto& adapter = prepared.request.parameters.adapter_id;
+  if (adapter && !SelectsAdapter(context.engine, *adapter)) adapter.reset();
   prepared.request.add_special_tokens = false;
   std::vector<Message> messages = chat.messages;
   ChatInput input;

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "router/api/adapters.h"
 #include "router/api/tgi/chat/chat_answer.h"
 #include "router/api/tgi/chat/serve.h"
 #include "router/api/tgi/dialect.h"
@@ -39,8 +40,9 @@ void ServeCompletion(ApiContext& context, const RequestHead& head,
   style.common = CommonStyle(context, all, head.arrived);
   Job job(head, exchange, completion.stream);
   job.requests = LowerCompletion(completion);
-  if (!context.engine.Facts().has_adapters) {
-    for (Request& request : job.requests) request.parameters.adapter_id.reset();
+  for (Request& request : job.requests) {
+    auto& adapter = request.parameters.adapter_id;
+    if (adapter && !SelectsAdapter(context.engine, *adapter)) adapter.reset();
   }
   job.refuse = [exchange, style, stream = completion.stream,
                 prompts = job.requests.size()](const ApiError& error) {

@@ -72,7 +72,7 @@ std::optional<ApiError> CheckRest(const ApiContext& context, const Request& requ
   if (p.watermark && !facts.has_watermark) {
     return Unsupported("watermark", "is not supported");
   }
-  if (p.adapter_id && !facts.has_adapters) {
+  if (p.adapter_id && !facts.has_adapters && !facts.any_adapter) {
     return Unsupported("adapter_id", "is not supported");
   }
   return std::nullopt;

@@ -87,6 +87,8 @@ struct GemmArgs {
   void* out = nullptr;            // [rows, out_stride]
   std::size_t out_stride = 0;
   std::size_t out_columns = 0;  // nothing is written from here on
+  // For each row null, or values that join its sums: of the packed columns from first_vector on.
+  const float* const* added = nullptr;  // null: for no row
   Epilogue epilogue = Epilogue::kStore;
   Activation activation = Activation::kSilu;  // of kGate and kActivate
   float* scratch = nullptr;                   // kGemmScratch floats of this thread

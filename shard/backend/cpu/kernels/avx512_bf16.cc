@@ -14,6 +14,7 @@
 #include "shard/backend/cpu/kernels/norm_rope.h"
 //
 #include "shard/backend/cpu/kernels/delta_net.h"
+#include "shard/backend/cpu/kernels/lora.h"
 #include "shard/backend/cpu/kernels/scaled_cells.h"
 #include "shard/backend/cpu/kernels/similarity.h"
 #include "shard/backend/cpu/kernels/table_of.h"

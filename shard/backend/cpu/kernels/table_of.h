@@ -51,6 +51,8 @@ constexpr Kernels TableOf(Isa isa, DType weight, DType activation, std::size_t p
   kernels.delta_rule = DeltaRule;
   kernels.gated_norm = GatedNorm<typename P::Activation>;
   kernels.gate_activations = GateActivations<typename P::Activation>;
+  kernels.float32_lora = LoraOf<typename P::Activation, float>();
+  kernels.bfloat16_lora = LoraOf<typename P::Activation, std::uint16_t>();
   return kernels;
 }
 

@@ -62,6 +62,8 @@ class PackedMatrix {
   std::size_t RowBytes() const { return panel_.inner * DTypeBytes(panel_.dtype); }
   // Values of one row of the weights, widened.
   void UnpackRow(std::size_t row, float* out) const;
+  // The packed column of a row of the weights.
+  std::size_t ColumnOf(std::size_t row) const;
   // A value per row of the weights in packed order; `out` holds PaddedColumns() floats.
   void PackBias(const float* bias, float* out) const;
 
@@ -86,7 +88,6 @@ class PackedMatrix {
   static constexpr std::size_t kPadding = static_cast<std::size_t>(-1);
   // Row of the weights in packed column `column`.
   std::size_t RowOf(std::size_t column) const;
-  std::size_t ColumnOf(std::size_t row) const;
   PanelSource SourceOf(const RowRuns& rows, std::size_t panel) const;
   std::size_t PanelBytes() const { return format_->PanelBytes(panel_); }
 

@@ -113,7 +113,7 @@ constexpr Case kCases[] = {
     {"watermark-delta", "1.5", Fate::kWorks},
     {"env", nullptr, Fate::kWorks},
     {"max-client-batch-size", "8", Fate::kWorks},
-    {"lora-adapters", "a=/b,c", Fate::kRefused},
+    {"lora-adapters", "a=/b", Fate::kWorks, "lora"},
     {"usage-stats", "on", Fate::kNoEffect},
     {"usage-stats", "no-stack", Fate::kNoEffect},
     {"usage-stats", "off", Fate::kWorks},

@@ -29,6 +29,10 @@ std::string CheckpointFolder() {
   return (fs::read_symlink("/proc/self/exe").parent_path() / "model_checkpoints").string();
 }
 
+std::string AdapterFolder() {
+  return (fs::read_symlink("/proc/self/exe").parent_path() / "model_adapters").string();
+}
+
 std::vector<std::string> GoldenNames() {
   std::vector<std::string> names;
   std::error_code ec;

@@ -13,6 +13,9 @@ std::string GoldenFolder();
 // The build writes the checkpoints beside the test programs.
 std::string CheckpointFolder();
 
+// The adapters of tests/oracle/adapters.py, which the build writes too.
+std::string AdapterFolder();
+
 // TYPE-VARIANT of each golden, sorted. Each has a checkpoint of that name.
 std::vector<std::string> GoldenNames();
 

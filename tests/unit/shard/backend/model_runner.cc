@@ -125,6 +125,7 @@ std::vector<std::vector<float>> ModelRunner::Step(const std::vector<Feed>& feeds
     segment.state = SlotId(static_cast<std::uint32_t>(feed.sequence));
     segment.text_length = segment.prompt_length = prompts_[feed.sequence];
     segment.drafts = feed.drafts;
+    segment.adapter = feed.adapter;
     segments.push_back(segment);
     tokens.insert(tokens.end(), feed.tokens.begin(), feed.tokens.end());
     lengths_[feed.sequence] += segment.query_count;

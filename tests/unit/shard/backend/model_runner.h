@@ -64,6 +64,7 @@ class ModelRunner {
     int sequence;
     std::vector<TokenId> tokens;
     std::uint32_t drafts = 0;  // of the tokens, the last
+    const BackendAdapter* adapter = nullptr;
   };
   static constexpr int kSequences = 4;  // by default
 

@@ -31,10 +31,17 @@ struct GemmPiece {
   std::size_t Vectors() const { return panels * kPanelVectors; }
 };
 
-inline Vec Finished(const GemmArgs& args, const float* sums, std::size_t vector) {
+// What joins the sums of a row, or null.
+inline const float* AddedTo(const GemmArgs& args, std::size_t row) {
+  return args.added == nullptr ? nullptr : args.added[row];
+}
+
+inline Vec Finished(const GemmArgs& args, const float* sums, std::size_t vector,
+                    const float* added) {
   Vec sum = Load(sums);
   if (args.scales != nullptr) sum = Multiply(sum, Load(args.scales + vector * kLanes));
-  return args.bias == nullptr ? sum : Add(sum, Load(args.bias + vector * kLanes));
+  if (args.bias != nullptr) sum = Add(sum, Load(args.bias + vector * kLanes));
+  return added == nullptr ? sum : Add(sum, Load(added + (vector - args.first_vector) * kLanes));
 }
 
 // The vectors of the piece that the caller wants, as [first, end) of all packed columns.
@@ -57,11 +64,12 @@ inline void WriteSums(const GemmArgs& args, const GemmPiece& piece, std::size_t 
   const float* sums = SumsOfRow(args, piece, row);
   float* out = static_cast<float*>(args.out) + (piece.first_row + row) * args.out_stride;
   const VectorRange range = VectorsOf(args, piece);
+  const float* added = AddedTo(args, piece.first_row + row);
   for (std::size_t v = range.first; v < range.end; ++v) {
     const std::size_t column = v * kLanes;
     if (column >= args.out_columns) return;
     const std::size_t count = args.out_columns - column;
-    Vec value = Finished(args, sums + (v - piece.panel * kPanelVectors) * kLanes, v);
+    Vec value = Finished(args, sums + (v - piece.panel * kPanelVectors) * kLanes, v, added);
     if (args.epilogue == Epilogue::kAdd) value = Add(LoadFirst(out + column, count), value);
     StoreFirst(out + column, value, count);
   }
@@ -86,12 +94,13 @@ void WriteGated(const GemmArgs& args, const GemmPiece& piece, std::size_t row) {
   const float* sums = SumsOfRow(args, piece, row);
   Out* out = static_cast<Out*>(args.out) + (piece.first_row + row) * args.out_stride;
   const VectorRange range = VectorsOf(args, piece);
+  const float* added = AddedTo(args, piece.first_row + row);
   for (std::size_t v = range.first; v < range.end; v += 2) {
     const std::size_t column = v / 2 * kLanes;
     if (column >= args.out_columns) return;
     const float* pair = sums + (v - piece.panel * kPanelVectors) * kLanes;
-    const Vec gate = Finished(args, pair, v);
-    const Vec up = Finished(args, pair + kLanes, v + 1);
+    const Vec gate = Finished(args, pair, v, added);
+    const Vec up = Finished(args, pair + kLanes, v + 1, added);
     StoreActivations(out + column, Multiply(Activated(args.activation, gate), up),
                      args.out_columns - column);
   }
@@ -102,10 +111,11 @@ void WriteActivated(const GemmArgs& args, const GemmPiece& piece, std::size_t ro
   const float* sums = SumsOfRow(args, piece, row);
   Out* out = static_cast<Out*>(args.out) + (piece.first_row + row) * args.out_stride;
   const VectorRange range = VectorsOf(args, piece);
+  const float* added = AddedTo(args, piece.first_row + row);
   for (std::size_t v = range.first; v < range.end; ++v) {
     const std::size_t column = v * kLanes;
     if (column >= args.out_columns) return;
-    const Vec sum = Finished(args, sums + (v - piece.panel * kPanelVectors) * kLanes, v);
+    const Vec sum = Finished(args, sums + (v - piece.panel * kPanelVectors) * kLanes, v, added);
     StoreActivations(out + column, Activated(args.activation, sum), args.out_columns - column);
   }
 }
