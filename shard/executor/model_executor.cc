@@ -68,6 +68,7 @@ absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
 absl::Status ModelExecutor::ApplyControl(const StepPlan& plan) {
   slots_.Apply(plan);
   for (const SlotId slot : plan.ends) sampling_.End(slot);
+  if (!plan.ends.empty()) PENSTOCK_RETURN_IF_ERROR(backend_.EndSequences(plan.ends));
   for (const SequenceStart& start : plan.starts) sampling_.Start(slots_.at(start.slot));
   std::vector<BlockCopy> copies;
   for (const BlockOp& op : plan.block_ops) {
