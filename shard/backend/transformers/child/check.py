@@ -26,14 +26,10 @@ class Ways:
     notes: list = dataclasses.field(default_factory=list)
 
     def name(self) -> str:
-        parts = []
         if not self.cached:
-            parts.append("no-cache")
-        elif not self.chunked:
-            parts.append("whole-prompts")
-        if not self.batched:
-            parts.append("single-rows")
-        return "+".join(parts)
+            return "no-cache"
+        parts = {"whole-prompts": self.chunked, "single-rows": self.batched}
+        return "+".join(part for part, holds in parts.items() if not holds)
 
 
 def check(model: Model) -> Ways:
