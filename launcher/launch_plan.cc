@@ -111,9 +111,13 @@ bool UsesSimulatedShards(const Values& values) {
   return program.filename() == "penstock-simshard";
 }
 
+bool UsesTransformers(const Values& values) {
+  return values.GetString("engine") == "transformers" && !UsesSimulatedShards(values);
+}
+
 bool UsesGpus(const Values& values, const Machine& machine) {
   const std::string& device = values.GetString("device");
-  if (UsesSimulatedShards(values)) return false;
+  if (UsesSimulatedShards(values) || UsesTransformers(values)) return false;
   if (device != "auto") return device == "cuda";
   if (values.GetString("backend") == "cpu" || !machine.cuda_shard) return false;
   // A custom --shard-program reports its own model.
@@ -123,7 +127,8 @@ bool UsesGpus(const Values& values, const Machine& machine) {
 }
 
 bool NeedsTorch(const Values& values, const Machine& machine) {
-  if (UsesSimulatedShards(values) || UsesGpus(values, machine)) return false;
+  if (UsesSimulatedShards(values) || UsesTransformers(values)) return false;
+  if (UsesGpus(values, machine)) return false;
   if (!values.GetString("shard-program").empty()) return false;
   const std::string& backend = values.GetString("backend");
   if (backend != "auto") return backend == "reference";

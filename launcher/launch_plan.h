@@ -44,6 +44,9 @@ bool UsesGpus(const options::Values& values, const Machine& machine);
 // Whether the shards on CPUs are penstock-shard-torch: they need backend reference.
 bool NeedsTorch(const options::Values& values, const Machine& machine);
 
+// Whether a Python child of each shard computes the model: --engine transformers.
+bool UsesTransformers(const options::Values& values);
+
 // Whether the shards are penstock-simshard, which needs no weights.
 bool UsesSimulatedShards(const options::Values& values);
 

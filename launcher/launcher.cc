@@ -61,6 +61,8 @@ Timeouts MakeTimeouts(const options::Values& values) {
   timeouts.report = kReport;
   timeouts.failure = kFailureStop;
   timeouts.same_signal = kSameSignal;
+  // The code of a model may end its child at any time.
+  timeouts.restart.single = UsesTransformers(values);
   return timeouts;
 }
 

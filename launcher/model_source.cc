@@ -66,6 +66,7 @@ hub::HubSettings Settings(const options::Values& values) {
   const std::string& cache = values.GetString("huggingface-hub-cache");
   if (!cache.empty()) settings.cache = cache;
   settings.revision = values.GetString("revision");
+  settings.code = UsesTransformers(values) && values.GetBool("trust-remote-code");
   return settings;
 }
 

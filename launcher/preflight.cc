@@ -173,6 +173,10 @@ absl::Status CheckDevice(const options::Values& values, const Machine& machine) 
 
 std::vector<std::string> DeviceWarnings(const options::Values& values, const Machine& machine) {
   std::vector<std::string> warnings;
+  if (values.GetBool("trust-remote-code") && !UsesTransformers(values)) {
+    warnings.push_back(
+        "--trust-remote-code: has no effect: only --engine transformers runs code of a model");
+  }
   if (UsesGpus(values, machine) || values.GetDouble("cuda-memory-fraction") == 1) return warnings;
   warnings.push_back("--cuda-memory-fraction " + values.TextOf("cuda-memory-fraction") +
                      ": has no effect: the shards use no GPU; --kv-cache-memory bounds the KV "
@@ -189,7 +193,7 @@ absl::Status CheckModelFolder(const std::string& folder, ModelUse use) {
   const std::string other = use == ModelUse::kWeights ? OtherFormat(FilesOf(folder)) : "";
   if (!other.empty()) return ModelError(folder, other);
   if (!fs::is_directory(status)) return ModelError(folder, "must be a folder, not a file");
-  if (use == ModelUse::kWeights) {
+  if (use != ModelUse::kTokenizer) {
     const absl::Status config = CheckConfig(folder);
     if (!config.ok()) return config;
   }
@@ -258,7 +262,9 @@ Problem CheckBeforeStart(const options::Values& values, const Machine& machine) 
     const absl::Status torch = CheckTorchFolder(std::getenv("PENSTOCK_TORCH_DIR"));
     if (!torch.ok()) return {kExitUsage, Message(torch)};
   }
-  const ModelUse use = UsesSimulatedShards(values) ? ModelUse::kTokenizer : ModelUse::kWeights;
+  const ModelUse use = UsesSimulatedShards(values) ? ModelUse::kTokenizer
+                       : UsesTransformers(values)  ? ModelUse::kTransformers
+                                                   : ModelUse::kWeights;
   const absl::Status model = CheckModelFolder(values.GetString("model-id"), use);
   if (!model.ok()) return {kExitModel, Message(model)};
   if (use == ModelUse::kWeights) {

@@ -22,14 +22,16 @@ struct Problem {
 // address.
 Problem CheckBeforeStart(const options::Values& values, const Machine& machine);
 
-// A warning for each GPU option that is set without a GPU.
+// A warning for each GPU option that is set without a GPU, and for a permission of
+// text-generation-inference that no engine uses.
 std::vector<std::string> DeviceWarnings(const options::Values& values, const Machine& machine);
 
-// The programs that read the folder: the router and the shards, or the router alone.
-enum class ModelUse { kWeights, kTokenizer };
+// The programs that read the folder: the router and the shards, the router and transformers, or the
+// router alone.
+enum class ModelUse { kWeights, kTransformers, kTokenizer };
 
-// The folder has a readable tokenizer.json and, for kWeights, a config.json (a JSON object with
-// model_type) and a safetensors file.
+// The folder has a readable tokenizer.json and, unless for kTokenizer, a config.json (a JSON object
+// with model_type), and for kWeights a safetensors file.
 absl::Status CheckModelFolder(const std::string& folder, ModelUse use);
 
 // The folder of a given --shard-uds-path is private, missing, or the option is empty.

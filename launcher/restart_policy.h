@@ -14,6 +14,8 @@ struct RestartLimits {
   // More failures than that within the window, and the group stays down.
   std::size_t restarts = 5;
   std::chrono::nanoseconds window = std::chrono::minutes(10);
+  // Whether a server's only group is started again, too, and not the server ended.
+  bool single = false;
 };
 
 class RestartPolicy {

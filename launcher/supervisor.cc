@@ -281,7 +281,8 @@ void Supervisor::AdvanceGroups() {
 }
 
 bool Supervisor::GroupsRestart() const {
-  return groups_.size() > 1 && (phase_ == Phase::kServing || phase_ == Phase::kDraining);
+  const bool restarts = groups_.size() > 1 || timeouts_.restart.single;
+  return restarts && (phase_ == Phase::kServing || phase_ == Phase::kDraining);
 }
 
 void Supervisor::OnDeadline() {

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/adapter_name.h"
 #include "common/options/values.h"
 #include "common/status.h"
@@ -93,6 +95,54 @@ void CheckFormerName(const Values& values, std::string_view former, std::string_
                                 std::string(name), " alone"));
 }
 
+// Values that an option may have with --engine transformers.
+struct EngineRule {
+  std::string_view name;
+  std::string_view values;  // "a|b"
+};
+
+constexpr EngineRule kEngineRules[] = {
+    {"num-shard", "1"},
+    {"world-size", "1"},
+    {"device", "auto|cpu"},
+    {"backend", "auto"},
+    {"dtype", "auto|float32|bfloat16"},
+    {"quantize", "none"},
+    {"kv-cache-dtype", "auto"},
+    {"kv-layout", "paged"},
+    {"cpu-weights", "auto"},
+    {"cpu-products", "auto"},
+    {"contrastive-search", "false"},
+    {"speculate", "0"},
+    {"task", "auto|generate"},
+};
+
+void CheckEngine(const Values& values, std::vector<std::string>& errors) {
+  if (Find(values.program(), "engine") == nullptr) return;
+  if (values.GetString("engine") != "transformers") {
+    for (std::string_view name : {"python", "trust-remote-code"}) {
+      if (Find(values.program(), name) == nullptr || !values.IsSet(name)) continue;
+      // text-generation-inference takes the permission for every model.
+      const bool penstock = Find(values.program(), "api-profile") == nullptr ||
+                            values.GetString("api-profile") == "penstock";
+      const bool given = name == "python" || values.GetBool(name);
+      if (!penstock || !given) continue;
+      errors.push_back(absl::StrCat("--", std::string(name), " ", values.TextOf(name),
+                                    ": must come with --engine transformers"));
+    }
+    return;
+  }
+  for (const EngineRule& rule : kEngineRules) {
+    if (Find(values.program(), rule.name) == nullptr || !values.IsSet(rule.name)) continue;
+    const std::vector<std::string_view> allowed = Pieces(rule.values);
+    const std::string& text = values.TextOf(rule.name);
+    if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) continue;
+    errors.push_back(absl::StrCat("--", std::string(rule.name), " ", text, ": must be ",
+                                  absl::StrReplaceAll(std::string(rule.values), {{"|", " or "}}),
+                                  " with --engine transformers"));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> CheckTogether(const Values& values) {
@@ -102,6 +152,7 @@ std::vector<std::string> CheckTogether(const Values& values) {
   CheckOrigins(values, errors);
   CheckAdapters(values, errors);
   CheckFormerName(values, "cpu-products", "cpu-weights", errors);
+  CheckEngine(values, errors);
   return errors;
 }
 

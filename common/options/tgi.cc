@@ -18,7 +18,7 @@ constexpr TgiFlag kFlags[] = {
     {"speculate", "N-gram lookup; seeded answers keep their tokens, too. At most 15.", kLauncher},
     {"dtype", "float32 and auto, too.", kLauncher},
     {"kv-cache-dtype", "", kLauncher},
-    {"trust-remote-code"},
+    {"trust-remote-code", "Without `--engine transformers` no code of a model is run.", kLauncher},
     {"max-concurrent-requests"},
     {"max-best-of"},
     {"max-stop-sequences"},

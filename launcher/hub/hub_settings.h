@@ -13,6 +13,7 @@ struct HubSettings {
   std::string cache;                                // folder of models--org--name folders
   std::string revision = "main";                    // branch, tag or commit
   bool offline = false;                             // never open a connection
+  bool code = false;                                // fetch the code of a model, too: *.py
 };
 
 using Environment = std::function<const char*(const char* name)>;

@@ -5,6 +5,7 @@
 #include <boost/json/parse.hpp>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -174,6 +175,14 @@ class InfoRequest {
   int failures_ = 0;
 };
 
+std::vector<std::string> CodeFiles(const RepoInfo& info) {
+  std::vector<std::string> names;
+  for (const std::string& name : info.files) {
+    if (name.ends_with(".py") && name.find('/') == std::string::npos) names.push_back(name);
+  }
+  return names;
+}
+
 absl::StatusOr<std::vector<std::string>> WeightFiles(const std::string& repo, const RepoInfo& info,
                                                      const fs::path& snapshot) {
   if (info.files.contains(std::string(kIndex))) return FilesOfIndex(repo, snapshot / kIndex);
@@ -201,6 +210,7 @@ absl::Status FetchSnapshot(const HubSettings& settings, HubCache& cache, const s
   for (const std::string_view name : kSmallFiles) {
     if (info.files.contains(std::string(name))) small.emplace_back(name);
   }
+  if (settings.code) std::ranges::copy(CodeFiles(info), std::back_inserter(small));
   PENSTOCK_RETURN_IF_ERROR(fetcher.Fetch(small));
   if (!Exists(cache.Snapshot(info.commit) / "tokenizer.json")) {
     return ModelError(repo, "has no tokenizer.json, which is the only tokenizer format read");
@@ -215,7 +225,11 @@ absl::StatusOr<ResolvedModel> FromHub(const HubSettings& settings, HubCache& cac
                                       const std::string& repo, Need need, const RepoInfo& info,
                                       const Progress& progress) {
   PENSTOCK_ASSIGN_OR_RETURN(const launcher::UniqueFd lock, cache.Lock());
-  if (!IsWhole(repo, cache.Snapshot(info.commit), need)) {
+  const fs::path snapshot = cache.Snapshot(info.commit);
+  const auto exists = [&snapshot](const std::string& name) { return Exists(snapshot / name); };
+  const bool whole = IsWhole(repo, snapshot, need) &&
+                     (!settings.code || std::ranges::all_of(CodeFiles(info), exists));
+  if (!whole) {
     PENSTOCK_RETURN_IF_ERROR(FetchSnapshot(settings, cache, repo, info, need, progress));
   }
   PENSTOCK_RETURN_IF_ERROR(cache.WriteRef(settings.revision, info.commit));

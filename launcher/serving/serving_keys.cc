@@ -64,8 +64,8 @@ constexpr ServingKey kKeys[] = {
             "of that type: a bfloat16 checkpoint is computed as it is, one of float16 in float32, "
             "which holds it exactly. The type is printed at the start. `int8` is refused."),
     NoEffect("trust_remote_code",
-             "Code of a model repository is never run. Known architectures need none; others are "
-             "refused by name."),
+             "Known architectures need no code of a model repository. `--engine transformers` with "
+             "`--trust-remote-code` runs it."),
     Applies("rolling_batch", &effects::RollingBatch,
             "`scheduler`: the documented splitting rule (`--split sparsity`), the padded KV layout "
             "and contrastive search. `auto`, `vllm`, `lmi-dist`, `trtllm`, `deepspeed`, `neuronx`: "

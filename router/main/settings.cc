@@ -253,8 +253,9 @@ absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values, bool l
     if (!launched && patience.count() > 0) link.startup_timeout = patience;
     fleet.groups.push_back(std::move(link));
   }
-  // The launcher restarts a single group together with the router.
+  // The launcher restarts a single group together with the router, except with this engine.
   fleet.reattach = !launched || fleet.groups.size() > 1;
+  if (values.GetString("engine") == "transformers") fleet.reattach = true;
   fleet.start_with_any = !launched;
   return fleet;
 }

@@ -4,6 +4,7 @@
 #include "common/log.h"
 #include "shard/app/backend_choice.h"
 #include "shard/app/platform.h"
+#include "shard/app/transformers_platform.h"
 #include "shard/backend/cpu/isa.h"
 
 namespace penstock::shard {
@@ -34,6 +35,7 @@ absl::StatusOr<Platform> OpenPlatform(const options::Values& values,
   if (values.GetString("backend") == "cuda") {
     return BadOption("backend", "cuda", "auto, cpu or reference on a CPU");
   }
+  if (values.GetString("engine") == "transformers") return OpenTransformersPlatform(values);
   // Checked here, since a model takes minutes to load.
   if (const auto isa = cpu::ChooseIsa(); absl::IsInvalidArgument(isa.status())) {
     return isa.status();

@@ -18,6 +18,7 @@ namespace penstock::shard {
 struct Platform {
   Device device;
   std::shared_ptr<RankDevice> rank_device;
+  OpenModel open_model = Model::Open;
   // Owns what it uses of the device.
   BackendFactory make_backend;
   // Memory of the weights of a rank; empty: as large as in the checkpoint.

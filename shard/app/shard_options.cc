@@ -57,7 +57,8 @@ std::string BackendLine(const options::Values& values) {
   if (!platform.ok()) return label + "none: " + Message(platform.status()) + "\n";
   const auto describe = platform->describe_backend;
   if (!describe) return "";
-  const auto model = Model::Open(ReadShardOptions(values, *std::move(platform), "").model);
+  const auto open = platform->open_model;
+  const auto model = open(ReadShardOptions(values, *std::move(platform), "").model);
   if (!model.ok()) return label + "none: " + Message(model.status()) + "\n";
   const auto backend = describe(*model);
   return label + (backend.ok() ? *backend : "none: " + Message(backend.status())) + "\n";
@@ -89,6 +90,7 @@ ModelRankOptions ReadShardOptions(const options::Values& values, Platform platfo
       options.adapters.push_back(*std::move(adapter));
     }
   }
+  options.open_model = std::move(platform.open_model);
   options.make_backend = std::move(platform.make_backend);
   options.weight_bytes = std::move(platform.weight_bytes);
   options.table_folder = kept_folder;

@@ -188,6 +188,9 @@ class Backend {
     return SetSnapshots(static_cast<std::uint32_t>(copies.size()));
   }
 
+  // The sequences of these slots have ended: what a backend keeps of them is not needed.
+  virtual absl::Status EndSequences(std::span<const SlotId>) { return absl::OkStatus(); }
+
   // Copies K and V of all layers of a KV group, one block after the other.
   virtual absl::Status CopyBlocks(std::span<const BlockCopy> copies) = 0;
 

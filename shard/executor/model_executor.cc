@@ -73,6 +73,7 @@ absl::Status ModelExecutor::ApplyControl(const StepPlan& plan) {
   if (options_.adapters != nullptr) options_.adapters->Apply(plan);
   Refuse(plan);
   for (const SlotId slot : plan.ends) sampling_.End(slot);
+  if (!plan.ends.empty()) PENSTOCK_RETURN_IF_ERROR(backend_.EndSequences(plan.ends));
   for (const SequenceStart& start : plan.starts) sampling_.Start(slots_.at(start.slot));
   std::vector<BlockCopy> copies;
   for (const BlockOp& op : plan.block_ops) {

@@ -136,10 +136,8 @@ v1::DescribeResponse ModelRank::Facts() const {
     facts.add_capabilities(name);
   }
   const Program& program = model_->program;
-  if (program.states.empty()) {
-    facts.add_capabilities("prefix_caching");
-  } else {
-    facts.add_capabilities("state_snapshots");
+  if (WhyNot(Feature::kPrefixCache, program).empty()) {
+    facts.add_capabilities(program.states.empty() ? "prefix_caching" : "state_snapshots");
   }
   if (WhyNot(Feature::kSpeculation, program).empty()) facts.add_capabilities("speculation");
   if (options_.contrastive_search) facts.add_capabilities("contrastive_search");
@@ -166,7 +164,7 @@ v1::DescribeResponse ModelRank::Facts() const {
 }
 
 absl::StatusOr<RankPlan> ModelRank::Plan() {
-  PENSTOCK_ASSIGN_OR_RETURN(Model model, Model::Open(options_.model));
+  PENSTOCK_ASSIGN_OR_RETURN(Model model, options_.open_model(options_.model));
   model_.emplace(std::move(model));
   PENSTOCK_RETURN_IF_ERROR(CheckOptions());
   PENSTOCK_RETURN_IF_ERROR(ReadAdapters());

@@ -31,6 +31,9 @@
 
 namespace penstock::shard {
 
+// Opens the folder of a model; Model::Open, or another way.
+using OpenModel = std::function<absl::StatusOr<Model>(const ModelOptions&)>;
+
 // Chooses the backend and reads its weights. Refuses before it reads anything.
 using BackendFactory = std::function<absl::StatusOr<std::unique_ptr<Backend>>(
     const Model&, const LoadProgress& progress)>;
@@ -48,6 +51,7 @@ struct ModelRankOptions {
   bool grammars = true;             // offered if the folder has a usable tokenizer
   WatermarkSettings watermark;
   std::vector<AdapterFolder> adapters;  // loaded with the model
+  OpenModel open_model = Model::Open;
   BackendFactory make_backend;
   // Gets the line of the memory plan before the weights are read. May be empty.
   std::function<void(const std::string& plan)> on_plan;

@@ -5,6 +5,12 @@
 namespace penstock::shard {
 
 std::string_view WhyNot(Feature feature, const Program& program) {
+  const bool computed =
+      feature == Feature::kChunkedPrefill || feature == Feature::kPreemption;
+  if (program.ComputedElsewhere() && !computed) {
+    return feature == Feature::kLora ? "transformers computes the model"
+                                     : "transformers keeps the caches";
+  }
   if (feature == Feature::kLora && program.head.empty()) return "it gives vectors, not text";
   if (program.states.empty()) return "";
   switch (feature) {

@@ -440,6 +440,9 @@ struct Program {
     return {};
   }
 
+  // Whether this process has neither operations nor weights of the model (--engine transformers).
+  bool ComputedElsewhere() const { return body.empty(); }
+
   // Of a row that Logits gives.
   std::uint32_t OutputWidth() const { return head.empty() ? Width(Buffer::kSelected) : vocabulary; }
 

@@ -25,6 +25,17 @@ constexpr OptionSpec kRows[] = {
                {.required = kLauncher | kRouter | kShard,
                 .components = kLauncher | kRouter | kShard | kSimshard,
                 .aliases = "tokenizer-name"}),
+    OptionSpec("engine", OneOf("penstock|transformers"), "penstock",
+               "What computes the model: penstock, for the types of docs/models.md, or the Python "
+               "package transformers, slower, for every other type, on one rank of a CPU.",
+               {.components = kLauncher | kRouter | kShard}),
+    OptionSpec("python", Type::kPath, "",
+               "Python interpreter of --engine transformers; unset: that of $VIRTUAL_ENV, or else "
+               "python3 in PATH.",
+               {.advanced = true, .components = kLauncher | kShard}),
+    OptionSpec("trust-remote-code", Type::kBool, "false",
+               "Let --engine transformers run code that comes with the model.",
+               {.components = kLauncher | kShard}),
     OptionSpec("revision", Type::kString, "main", "Branch, tag or commit of a fetched model."),
     OptionSpec("dtype", OneOf("auto|float32|bfloat16|float16", CanonicalDType), "auto",
                "Type of weights and arithmetic; auto takes the type of the checkpoint.",

@@ -11,13 +11,6 @@ constexpr OptionSpec kRows[] = {
                "true: --num-shard ranks, or one per usable GPU, and at least two; false: one rank "
                "unless --num-shard is given; unset: --num-shard ranks.",
                {.advanced = true, .components = kLauncher}),
-    OptionSpec(
-        "trust-remote-code", Type::kBool, "false",
-        "Permission to run code that comes with the model.",
-        {.advanced = true,
-         .harmless = "false",
-         .no_effect =
-             "no code of a model is ever run; a model of an unknown kind is refused by name"}),
     OptionSpec("cuda-graphs", IntList(0), "", "Batch sizes that have a CUDA graph.",
                {.advanced = true,
                 .components = kLauncher,

@@ -25,6 +25,9 @@ absl::Status CheckOptions(const options::Values& values) {
   if (values.GetString("device") == "cpu") {
     return BadOption("device", "cpu", "auto or cuda: penstock-shard serves CPUs");
   }
+  if (values.GetString("engine") == "transformers") {
+    return BadOption("engine", "transformers", "penstock in penstock-shard-cuda");
+  }
   if (values.GetString("backend") == "cpu") {
     return BadOption("backend", "cpu", "auto, cuda or reference on a GPU");
   }

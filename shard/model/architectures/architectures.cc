@@ -54,6 +54,7 @@ std::string KnownModelTypes(std::string_view unknown) {
   for (const ModelType& type : kTypes) {
     text.append(text.empty() ? "one of " : ", ").append(type.name);
   }
+  text.append(" (--engine transformers runs others)");
   if (unknown.empty()) return text;
   const auto distance = [&unknown](const ModelType& type) {
     return EditDistance(unknown.substr(0, kMostCompared), type.name);

@@ -71,7 +71,7 @@ constexpr Case kCases[] = {
     {"kv-cache-dtype", "fp8_e5m2", Fate::kRefused},
     {"kv-cache-dtype", "auto", Fate::kWorks},
     {"kv-cache-dtype", "int8", Fate::kWorks},
-    {"trust-remote-code", nullptr, Fate::kNoEffect},
+    {"trust-remote-code", nullptr, Fate::kWorks},
     {"max-concurrent-requests", "64", Fate::kWorks},
     {"max-best-of", "4", Fate::kWorks},
     {"max-stop-sequences", "6", Fate::kWorks},

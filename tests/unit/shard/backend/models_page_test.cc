@@ -246,10 +246,10 @@ constexpr char kBegin[] =
      PENSTOCK_UPDATE_DOCS=1 build/tests/penstock_models_page_test -->
 
 The `model_type` in `config.json` says which type a model has. Another type is refused, with the
-name of the nearest one. Keys of transformers 4 and 5 are read. A type with a text model inside is
-served as text: the tensors of its other parts are skipped. Any other tensor that the text model
-does not need is an error. Every type loads every quantised format
-([Quantised checkpoints](quantised-checkpoints.md)).
+name of the nearest one; [`--engine transformers`](how-to/transformers.md) serves the others. Keys
+of transformers 4 and 5 are read. A type with a text model inside is served as text: the tensors of
+its other parts are skipped. Any other tensor that the text model does not need is an error. Every
+type loads every quantised format ([Quantised checkpoints](quantised-checkpoints.md)).
 
 )";
 
