@@ -4,6 +4,7 @@ protocol (common/notify.h), so that each test decides how they behave."""
 import json
 import os
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -258,6 +259,24 @@ def test_the_cause_of_a_failed_start_is_the_last_line(launch):
     process = launch(shard="echo FAILED num_shard must divide 8 heads >&$PENSTOCK_NOTIFY_FD; exit 3")
     assert process.wait_exit() == 3
     assert process.lines[-1].endswith("exited with status 3: num_shard must divide 8 heads")
+
+
+def test_an_unsupported_model_is_said_once(tmp_path):
+    model = shutil.copytree(DEMO_MODEL, tmp_path / "model")
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "model_type": "martian"}))
+    code, _, err = run("--model-id", model, "--port", "0", "--num-shard", "2")
+    assert code == 3 and err.count("martian") == 1, err
+    assert "Given: \"martian\"" in err.splitlines()[-1]
+
+
+def test_a_port_of_a_penstock_server_is_named_as_such(demo_server):
+    code, _, err = run("--model-id", DEMO_MODEL, "--port", str(demo_server.port))
+    assert code == 7, err
+    assert err.splitlines()[-1] == (
+        f"penstock-launcher: error: --hostname 127.0.0.1 --port {demo_server.port}: in use by a "
+        f"Penstock server, which answers on {demo_server.url}; choose another port, such as --port "
+        f"{demo_server.port + 1}, or --port 0 for any free one")
 
 
 def test_a_start_without_progress_ends(launch):
