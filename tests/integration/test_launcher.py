@@ -143,9 +143,10 @@ def test_all_mistakes_are_reported_at_once(tmp_path):
                          env={"PENSTOCK_MAX_BEST_OF": "x"})
     assert code == 2 and out == ""
     assert sorted(err.splitlines()) == sorted(f"penstock-launcher: error: {line}" for line in [
-        "--prot: unknown option; did you mean --port?",
+        "--prot: unknown option; did you mean --port? --help-all lists the options",
         "--num-shard 0: must be an integer from 1 to 64",
-        f"{config}:1: max_total_token: unknown option; did you mean max_total_tokens?",
+        f"{config}:1: max_total_token: unknown option; did you mean max_total_tokens? "
+        "`penstock serve --help-all` lists the keys",
         "PENSTOCK_MAX_BEST_OF=x: must be an integer from 1 to 128"])
 
 
@@ -154,7 +155,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path):
     (["--model-id"], {}, "--model-id: a value is missing"),
     (["--serving-properties", "/nope"], {}, "--serving-properties /nope cannot be read: No such file"),
     ([], {"PENSTOCK_PROT": "3"}, "PENSTOCK_PROT: unknown variable; did you mean PENSTOCK_PORT?"),
-    ([], {}, "--model-id: is required; it must be a folder"),
+    ([], {}, "--model-id: is required; type `penstock serve FOLDER`"),
 ])
 def test_only_the_first_cause_is_reported(options, env, error):
     code, out, err = run(*options, env=env)
@@ -171,7 +172,7 @@ def test_mistakes_in_the_options_are_json_with_json_logs(tmp_path):
         assert code == 2 and out == ""
         records = [json.loads(line) for line in err.splitlines()]
         assert [record["message"] for record in records] == [
-            "--prot: unknown option; did you mean --port?",
+            "--prot: unknown option; did you mean --port? --help-all lists the options",
             "--num-shard 0: must be an integer from 1 to 64"]
         assert {(record["level"], record["component"]) for record in records} == {
             ("error", "launcher")}

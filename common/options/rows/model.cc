@@ -46,7 +46,8 @@ constexpr OptionSpec kRows[] = {
                "else mean for encoders and last for decoders.",
                {.advanced = true, .components = kLauncher | kShard}),
     OptionSpec("served-model-name", Type::kString, "",
-               "Name that clients use for the model; unset: the text of --model-id."),
+               "Name that clients use for the model; unset: the text of --model-id, or the folder's own "
+               "name if that is `.` or `..`."),
     OptionSpec("download-only", Type::kBool, "false", "Fetch the model, print its folder and exit.",
                {.advanced = true, .components = kLauncher}),
     OptionSpec("huggingface-hub-cache", Type::kPath, "",
