@@ -157,6 +157,7 @@ class Session {
       error = Message(answer.status());
     } else if (!answer->interrupted && answer->status != 200) {
       error = "status " + std::to_string(answer->status) + ": " + ErrorMessage(answer->body);
+      if (answer->status == 401) error += "; penstock chat --api-key KEY sends it";
     }
     stats_ = reply.Stats();
     if (error.empty() || !reply.text().empty()) {

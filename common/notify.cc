@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "common/log.h"
+
 namespace penstock {
 namespace {
 
@@ -70,7 +72,10 @@ void Notifier::Progress(std::string_view stage, std::uint64_t done, std::uint64_
 
 void Notifier::Ready(std::string_view text) const { Send("READY " + std::string(text)); }
 
-void Notifier::Failed(std::string_view message) const { Send("FAILED " + std::string(message)); }
+void Notifier::Failed(std::string_view message) const {
+  if (!active()) return log::Error(message);
+  Send("FAILED " + std::string(message));
+}
 
 void Notifier::MemoryPlan(std::string_view plan) const { Send("MEMORY_PLAN " + std::string(plan)); }
 

@@ -14,7 +14,8 @@
 //   GROUP_LOST <group> <one line>
 //       The router lost a replica group. Its processes may still run.
 //
-// The launcher ignores unknown lines. Without the variable, a notifier does nothing.
+// The launcher ignores unknown lines. Without the variable, a notifier logs a failure and does
+// nothing else.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ class Notifier {
   // main, while the process has one thread.
   static Notifier FromEnvironment();
 
-  Notifier() = default;  // does nothing
+  Notifier() = default;  // without a launcher
   explicit Notifier(int owned_fd) : fd_(owned_fd) {}
   Notifier(Notifier&& other) noexcept;
   Notifier& operator=(Notifier&& other) noexcept;
@@ -44,6 +45,7 @@ class Notifier {
   void Progress(std::string_view stage, std::uint64_t done, std::uint64_t total,
                 std::string_view unit = {}) const;
   void Ready(std::string_view text = {}) const;
+  // Logs the error only if no launcher prints it.
   void Failed(std::string_view message) const;
   void MemoryPlan(std::string_view plan) const;
   void GroupLost(std::uint32_t group, std::string_view reason) const;

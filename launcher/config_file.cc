@@ -21,11 +21,13 @@ absl::Status Broken(const std::string& where, const std::string& what) {
   return absl::InvalidArgumentError(where + ": " + what);
 }
 
+constexpr char kForm[] = "must be lines of `name: value`, such as `port: 3000`";
+
 absl::StatusOr<ConfigEntry> ReadEntry(const YAML::Node& key, const YAML::Node& value,
                                       const std::string& name) {
   ConfigEntry entry;
   entry.where = Place(name, key.Mark());
-  if (!key.IsScalar()) return Broken(entry.where, "must be `name: value`");
+  if (!key.IsScalar()) return Broken(entry.where, kForm);
   entry.key = key.Scalar();
   if (value.IsScalar()) {
     entry.values.push_back(value.Scalar());
@@ -45,14 +47,17 @@ absl::StatusOr<ConfigEntry> ReadEntry(const YAML::Node& key, const YAML::Node& v
 absl::StatusOr<std::vector<ConfigEntry>> ReadMap(const YAML::Node& root, const std::string& name) {
   std::vector<ConfigEntry> entries;
   if (root.IsNull()) return entries;
-  if (!root.IsMap()) return Broken(Place(name, root.Mark()), "must be lines of `name: value`");
+  if (!root.IsMap()) {
+    const std::string given = root.IsScalar() ? ". Given: " + root.Scalar() : "";
+    return Broken(Place(name, root.Mark()), kForm + given);
+  }
   for (const auto& pair : root) {
     absl::StatusOr<ConfigEntry> entry = ReadEntry(pair.first, pair.second, name);
     if (!entry.ok()) return entry.status();
-    const bool twice = std::any_of(entries.begin(), entries.end(), [&](const ConfigEntry& other) {
-      return other.key == entry->key;
-    });
-    if (twice) return Broken(entry->where, entry->key + ": is given twice");
+    const auto first = std::ranges::find(entries, entry->key, &ConfigEntry::key);
+    if (first != entries.end()) {
+      return Broken(entry->where, entry->key + ": is given twice, first at " + first->where);
+    }
     if (!entry->values.empty()) entries.push_back(*std::move(entry));
   }
   return entries;

@@ -1,15 +1,18 @@
 #include "launcher/console.h"
 
+#include <absl/strings/str_split.h>
 #include <unistd.h>
 
 #include <boost/json.hpp>
 #include <cctype>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 
 #include "common/json_text.h"
 #include "common/log.h"
 #include "common/version.h"
+#include "launcher/machine.h"
 
 namespace penstock::launcher {
 namespace {
@@ -34,15 +37,17 @@ std::string LocalAddress(std::string_view address) {
   return std::string(address);
 }
 
+bool NeedsKey(const options::Values& values) {
+  return !values.GetString("api-key").empty() || !values.GetString("api-keys-file").empty();
+}
+
 // Arguments of curl for a server with a key or TLS. curl does not check the name in the
 // certificate, which need not be the local address.
 std::string CurlOptions(const options::Values& values) {
   std::string text;
   if (!values.GetString("tls-cert").empty()) text += " -k";
   if (!values.GetString("tls-client-ca").empty()) text += " --cert YOUR.pem --key YOUR.key";
-  if (!values.GetString("api-key").empty() || !values.GetString("api-keys-file").empty()) {
-    text += " -H 'Authorization: Bearer YOUR_KEY'";
-  }
+  if (NeedsKey(values)) text += " -H 'Authorization: Bearer YOUR_KEY'";
   return text;
 }
 
@@ -60,6 +65,33 @@ Example ExampleFor(const options::Values& values) {
   }
   return {profile == "djl" ? "/invocations" : "/generate",
           R"({"inputs":"Once upon a time","parameters":{"max_new_tokens":60}})"};
+}
+
+// Where the page is and how to chat, for a user at a terminal.
+std::string NextSteps(const options::Values& values, const std::string& url,
+                      const std::string& penstock) {
+  std::string text;
+  if (values.GetBool("console") && values.GetString("api-profile") != "tgi") {
+    text += "  page:    " + url + "/\n";
+  }
+  // The chat has no certificate of its own.
+  if (!values.GetString("tls-client-ca").empty()) return text;
+  text += "  chat:    " + penstock + " chat";
+  if (url != "http://127.0.0.1:3000") text += " --url " + url;
+  if (!values.GetString("tls-cert").empty()) text += " --insecure";
+  if (NeedsKey(values)) text += " --api-key YOUR_KEY";
+  return text + "\n";
+}
+
+// "penstock" where a shell finds it, else its path.
+std::string PenstockCommand() {
+  const absl::StatusOr<std::string> folder = ProgramFolder();
+  const char* path = std::getenv("PATH");
+  if (!folder.ok() || path == nullptr) return "penstock";
+  for (const absl::string_view entry : absl::StrSplit(path, ':')) {
+    if (entry == *folder) return "penstock";
+  }
+  return *folder + "/penstock";
 }
 
 // "Penstock 1.2.3 is ready after 4.5 s"
@@ -94,7 +126,7 @@ std::chrono::nanoseconds ProgressInterval() {
 }
 
 std::string ReadyBlock(const options::Values& values, std::string_view address,
-                       std::chrono::nanoseconds startup) {
+                       std::chrono::nanoseconds startup, const std::string& penstock) {
   const std::int64_t ranks = values.GetInt("num-shard");
   const std::int64_t replicas = values.GetInt("num-replicas");
   std::string text = "\n" + ReadyText(startup) + ".\n";
@@ -103,8 +135,10 @@ std::string ReadyBlock(const options::Values& values, std::string_view address,
   if (replicas > 1) text += " in each of " + std::to_string(replicas) + " replicas";
   text += "\n";
   text += "  address: " + Url(values, address) + "\n";
+  const std::string local = Url(values, LocalAddress(address));
+  if (!penstock.empty()) text += NextSteps(values, local, penstock);
   const Example example = ExampleFor(values);
-  text += "  try it:  curl " + Url(values, LocalAddress(address)) + std::string(example.path) +
+  text += "  try it:  curl " + local + std::string(example.path) +
           " -H 'Content-Type: application/json'" + CurlOptions(values) + " -d '" +
           std::string(example.body) + "'\n\n";
   return text;
@@ -153,8 +187,11 @@ void Console::OnProgress(const ChildSpec& child, const ProgressNotice& progress)
 
 void Console::OnReady(std::string_view address) {
   const auto startup = std::chrono::steady_clock::now() - began_;
-  const auto text = json_ ? ReadyRecord : ReadyBlock;
-  std::fputs(text(values_, address, startup).c_str(), stdout);
+  const bool terminal = ::isatty(STDOUT_FILENO) != 0;
+  const std::string text =
+      json_ ? ReadyRecord(values_, address, startup)
+            : ReadyBlock(values_, address, startup, terminal ? PenstockCommand() : "");
+  std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
 }
 

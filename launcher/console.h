@@ -12,9 +12,10 @@
 namespace penstock::launcher {
 
 // The block of text: model, address, a curl line to paste. `address` is host:port; a wildcard host
-// is replaced by the loopback address in the curl line.
+// is replaced by the loopback address in all lines but the first. `penstock` is the command that
+// chats. If it is empty, the lines for a user at a terminal are left out: the page and the chat.
 std::string ReadyBlock(const options::Values& values, std::string_view address,
-                       std::chrono::nanoseconds startup);
+                       std::chrono::nanoseconds startup, const std::string& penstock = "");
 
 // The same facts as one record in the form of the log, for --log-format json. Like the block it is
 // written to standard output, so that a script can wait for it without reading the log.

@@ -22,6 +22,7 @@
 #include "common/world_size.h"
 #include "launcher/launch_plan.h"
 #include "launcher/read_file.h"
+#include "launcher/running_server.h"
 #include "launcher/unique_fd.h"
 
 namespace penstock::launcher {
@@ -205,6 +206,19 @@ absl::Status CheckModelFolder(const std::string& folder, ModelUse use) {
   return absl::OkStatus();
 }
 
+namespace {
+
+absl::Status AddressInUse(const std::string& where, const std::string& host, int port) {
+  const std::string penstock = RunningPenstock(host, port);
+  const std::string who =
+      penstock.empty() ? "another program" : "a Penstock server, which answers on " + penstock;
+  const int next = port < 65535 ? port + 1 : port - 1;
+  return absl::UnavailableError(where + ": in use by " + who + "; choose another port, such as " +
+                                "--port " + std::to_string(next) + ", or --port 0 for any free one");
+}
+
+}  // namespace
+
 absl::Status CheckAddress(const std::string& host, int port) {
   addrinfo hints = {};
   hints.ai_flags = AI_PASSIVE;
@@ -225,9 +239,7 @@ absl::Status CheckAddress(const std::string& host, int port) {
     return absl::OkStatus();
   }
   const std::string where = "--hostname " + host + " --port " + std::to_string(port);
-  if (errno == EADDRINUSE) {
-    return absl::UnavailableError(where + ": in use by another program; --port 0 takes a free one");
-  }
+  if (errno == EADDRINUSE) return AddressInUse(where, host, port);
   return absl::UnavailableError(where + ": cannot listen there: " + std::strerror(errno));
 }
 

@@ -42,7 +42,8 @@ absl::Status CheckSocketPrefix(const std::string& prefix);
 absl::Status CheckTorchFolder(const char* folder);
 
 // Binds host and port for a moment; port 0 is any free port. Another process may still take the
-// port before the router does, and then the router reports the error.
+// port before the router does, and then the router reports the error. If the port is taken, the
+// error tells a Penstock server from another program, which may take two seconds.
 absl::Status CheckAddress(const std::string& host, int port);
 
 }  // namespace penstock::launcher

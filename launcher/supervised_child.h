@@ -42,8 +42,8 @@ class SupervisedChild {
   std::string Label() const;  // "shard-1 (rank 1, pid 4711)"
   // "shard-1 (rank 1, pid 4711) was killed by signal 9 (SIGKILL)", with the cause if it left one.
   std::string DescribeEnd() const;
-  // Whether it left a FAILED notice, which says the cause.
-  bool said_failure() const { return !state_.failure.empty(); }
+  // The text of its FAILED notice, which says the cause; empty: none.
+  const std::string& failure() const { return state_.failure; }
   const std::string& memory_plan() const { return state_.memory_plan; }  // empty: none yet
   // "shard-1 (loading 10 of 20 bytes)".
   std::string DescribeProgress() const;

@@ -202,16 +202,26 @@ void Supervisor::KillStopped() {
 void Supervisor::CollectEnded() {
   constexpr int kWholeServer = -1;
   std::map<int, const SupervisedChild*> causes;  // by group where groups end alone
+  std::vector<const SupervisedChild*> ended;
   for (SupervisedChild* child : Children()) {
     const bool ended_now =
         child->Reap([&](std::string_view line) { observer_.OnLine(child->spec(), line); },
                     [&](const Notice& notice) { OnNotice(*child, notice); });
     if (!ended_now) continue;
+    ended.push_back(child);
     const bool alone = GroupsRestart() && child->is_shard();
     const SupervisedChild*& cause = causes[alone ? child->spec().group : kWholeServer];
     if (cause == nullptr || (child->exit()->by_signal && !cause->exit()->by_signal)) cause = child;
   }
   for (const auto& [group, child] : causes) OnEnded(*child);
+  for (const SupervisedChild* child : ended) LogOtherFailure(*child);
+}
+
+// Of a child that is not the cause. Each text is logged once: ranks most often fail alike.
+void Supervisor::LogOtherFailure(const SupervisedChild& child) {
+  if (child.failure().empty() || last_end_.find(child.failure()) != last_end_.npos) return;
+  last_end_ = child.failure();
+  observer_.OnLine(child.spec(), child.failure());
 }
 
 void Supervisor::OnEnded(const SupervisedChild& child) {
@@ -229,6 +239,7 @@ void Supervisor::OnEnded(const SupervisedChild& child) {
     why += " by the kernel: out of memory";
     if (!child.memory_plan().empty()) why += " (" + child.memory_plan() + ")";
   }
+  last_end_ = why;
   if (child.is_shard()) return LoseRank(child, exit_code, why);
   // The router ends when its only group is lost, and may be collected before the rank.
   if (exit_code == kExitShardLost) {
@@ -307,12 +318,16 @@ void Supervisor::Fail(int exit_code, std::string error, const SupervisedChild* c
   failed_ = true;
   outcome_.exit_code = exit_code;
   outcome_.error = std::move(error);
-  if (culprit != nullptr && !culprit->said_failure()) {
+  // The error is printed when all processes have ended.
+  std::string reason = outcome_.error;
+  if (culprit != nullptr && !culprit->failure().empty()) {
+    reason.resize(std::min(reason.size(), reason.find(": " + culprit->failure())));
+  } else if (culprit != nullptr) {
     outcome_.culprit = culprit->spec().name;
     const auto& lines = culprit->last_lines();
     outcome_.last_lines.assign(lines.begin(), lines.end());
   }
-  BeginStop(outcome_.error);
+  BeginStop(reason);
 }
 
 void Supervisor::BeginStop(std::string_view reason) {

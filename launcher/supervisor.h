@@ -91,6 +91,7 @@ class Supervisor {
   void KillStopped();
   void CollectEnded();
   void OnEnded(const SupervisedChild& child);
+  void LogOtherFailure(const SupervisedChild& child);
   bool IsKilledForMemory(const ExitStatus& exit);
   void LoseRank(const SupervisedChild& shard, int exit_code, const std::string& why);
   void HandleReports();
@@ -124,6 +125,7 @@ class Supervisor {
   std::optional<Clock::time_point> deadline_;
   Clock::time_point first_signal_;
   bool failed_ = false;
+  std::string last_end_;  // the last end that was reported, with its cause
   Outcome outcome_;
 };
 

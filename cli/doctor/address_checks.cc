@@ -19,7 +19,7 @@ Finding CheckPort(const std::string& host, int port) {
     return Bad(where + " is privileged: " + error,
                "a port of 1024 or more, or CAP_NET_BIND_SERVICE for penstock-router");
   }
-  return Bad(error, "another --port, or stopping the program that has it (ss -ltnp)");
+  return Bad(error, "stopping what listens there (`ss -ltnp` names it)");
 }
 
 Findings CheckTls(const options::Values& values) {

@@ -120,6 +120,15 @@ bool Parser::AsksOnly() const {
   return has_env && values_.GetBool("env") && !values_.HasValue("model-id") && errors_.empty();
 }
 
+// What to give for a required option.
+std::string WhatToGive(const ProgramOptions& program, const OptionSpec& spec) {
+  if (spec.type != Type::kModel) return "it must be " + DescribeAccepted(spec);
+  if (program.component != kLauncher) return "it must be the folder of a model";
+  return "type `penstock serve FOLDER` for a folder with config.json, tokenizer.json and "
+         ".safetensors files, `penstock serve ORG/NAME` for a model of the Hugging Face hub, or "
+         "`penstock serve --demo` for the demo model";
+}
+
 void Parser::ReadArguments() {
   for (std::size_t index = 0; index < sources_.arguments.size(); ++index) ReadArgument(index);
 }
@@ -132,7 +141,10 @@ void Parser::ReadArgument(std::size_t& index) {
     ReadShort(argument, index);
   } else {
     errors_.push_back(absl::StrCat("\"", argument,
-                                   "\": not an option (a switch is turned off with --name=false)"));
+                                   "\": not an option (a switch is turned off with --name=false",
+                                   Find(program_, "model-id") == nullptr
+                                       ? ")"
+                                       : "; a model is given with --model-id " + argument + ")"));
   }
 }
 
@@ -182,8 +194,8 @@ void Parser::TakeValue(Setting setting, std::size_t& index) {
   const bool missing =
       index + 1 >= sources_.arguments.size() || sources_.arguments[index + 1].starts_with("--");
   if (missing) {
-    errors_.push_back(absl::StrCat(setting.written, ": a value is missing; it must be ",
-                                   DescribeAccepted(*setting.spec)));
+    errors_.push_back(absl::StrCat(setting.written, ": a value is missing; ",
+                                   WhatToGive(program_, *setting.spec)));
     return;
   }
   setting.text = sources_.arguments[++index];
@@ -284,7 +296,8 @@ void Parser::ApplyConfigEntry(const ConfigEntry& entry) {
     return;
   }
   if (entry.values.size() != 1 && spec->type != Type::kList) {
-    errors_.push_back(written + ": must be one value: " + DescribeAccepted(*spec));
+    errors_.push_back(absl::StrCat(written, ": must be one value: ", DescribeAccepted(*spec),
+                                   ". Given: ", absl::StrJoin(entry.values, ", ")));
     return;
   }
   const std::string text = absl::StrJoin(entry.values, ",");
@@ -429,7 +442,7 @@ void Parser::CheckRequired() {
     const bool required = (spec->required & program_.component) != 0;
     if (!required || values_.HasValue(spec->name)) continue;
     errors_.push_back(absl::StrCat("--", std::string(NameIn(program_, *spec)),
-                                   ": is required; it must be ", DescribeAccepted(*spec)));
+                                   ": is required; ", WhatToGive(program_, *spec)));
   }
 }
 
@@ -449,8 +462,14 @@ void Parser::Unknown(std::string_view written, std::string_view name, std::strin
   if (!positive.empty()) {
     line += "; " + std::string(prefix) + near + (prefix.empty() ? ": false" : "=false") +
             " turns it off";
-  } else if (!near.empty()) {
-    line += "; did you mean " + std::string(prefix) + near + "?";
+  } else {
+    line += near.empty() ? "; " : "; did you mean " + std::string(prefix) + near + "? ";
+    if (prefix.empty()) {
+      line += "`penstock serve --help-all` lists the keys";
+    } else {
+      line += program_.component == kLauncher ? "--help-all" : "--help";
+      line += " lists the options";
+    }
   }
   errors_.push_back(std::move(line));
 }

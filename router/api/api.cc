@@ -98,6 +98,13 @@ std::string Meant(const DialectSet& dialects, std::string_view method, std::stri
   return "";
 }
 
+std::string KeyError(const RequestHead& head, const Dialect& dialect) {
+  const auto key = dialect.KeyIn(head);
+  return (!key || key->empty() ? "an API key is missing: " : "the API key is wrong: ") +
+         std::string(dialect.KeyAdvice()) +
+         "; the operator set it with --api-key or --api-keys-file";
+}
+
 }  // namespace
 
 std::optional<std::string> Api::TenantOf(const RequestHead& head, const Dialect& dialect) const {
@@ -178,7 +185,7 @@ RouteMatch Api::MatchPlain(const RequestHead& head) const {
   const Access access = matched != nullptr ? matched->access : same_path->access;
   auto tenant = access == Access::kKey ? TenantOf(head, *dialect) : "";
   if (!tenant) {
-    refuse(ApiErrorKind::kUnauthorized, std::string(dialect->KeyAdvice()));
+    refuse(ApiErrorKind::kUnauthorized, KeyError(head, *dialect));
     if (matched == nullptr) allow();
     return match;
   }

@@ -40,7 +40,7 @@ std::optional<std::string_view> Dialect::KeyIn(const RequestHead& head) const {
 }
 
 std::string_view Dialect::KeyAdvice() const {
-  return "`Authorization` must be `Bearer` and the API key";
+  return "send it in the header `Authorization: Bearer KEY` (curl: -H 'Authorization: Bearer KEY')";
 }
 
 }  // namespace penstock::router

@@ -57,7 +57,7 @@ class Dialect {
 
   // The API key that a request carries. nullopt if no header holds a key in this dialect's form.
   virtual std::optional<std::string_view> KeyIn(const RequestHead& head) const;
-  // The message for a request without a valid key.
+  // How to send the key, for the message to a request without a valid one.
   virtual std::string_view KeyAdvice() const;
 
   // Whether this dialect answers for a path that no route matches, and for a request to the path

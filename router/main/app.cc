@@ -305,7 +305,6 @@ int App::Check() {
 
 int App::Report(const Failure& failure) {
   if (failure.status.ok()) return failure.exit_code;
-  log::Error(Message(failure.status));
   notifier_.Failed(Message(failure.status));
   return failure.exit_code;
 }

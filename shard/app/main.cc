@@ -8,7 +8,6 @@
 
 #include "common/exit_codes.h"
 #include "common/kept_file.h"
-#include "common/log.h"
 #include "common/notify.h"
 #include "common/options/log_setup.h"
 #include "common/options/values.h"
@@ -37,7 +36,6 @@ int main(int argc, char** argv) {
   if (!kept_folder.empty()) kept_folder = OpenKeptFolder("weights-cache", kept_folder);
   auto platform = shard::OpenPlatform(line.values, kept_folder);
   if (!platform.ok()) {
-    log::Error(Message(platform.status()));
     notifier.Failed(Message(platform.status()));
     return absl::IsInvalidArgument(platform.status()) ? kExitUsage : kExitDevice;
   }
@@ -46,7 +44,6 @@ int main(int argc, char** argv) {
   engine_options.on_plan = [&notifier](const std::string& plan) { notifier.MemoryPlan(plan); };
   const auto listen = shard::ReadShardListen(line.values);
   if (!listen.ok()) {
-    log::Error(Message(listen.status()));
     notifier.Failed(Message(listen.status()));
     return kExitUsage;
   }

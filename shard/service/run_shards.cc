@@ -77,7 +77,6 @@ class StopLimit {
 };
 
 int Fail(const absl::Status& status, int exit_code, const Notifier& notifier) {
-  log::Error(Message(status));
   notifier.Failed(Message(status));
   return exit_code;
 }

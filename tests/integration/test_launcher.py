@@ -4,6 +4,7 @@ protocol (common/notify.h), so that each test decides how they behave."""
 import json
 import os
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -142,9 +143,10 @@ def test_all_mistakes_are_reported_at_once(tmp_path):
                          env={"PENSTOCK_MAX_BEST_OF": "x"})
     assert code == 2 and out == ""
     assert sorted(err.splitlines()) == sorted(f"penstock-launcher: error: {line}" for line in [
-        "--prot: unknown option; did you mean --port?",
+        "--prot: unknown option; did you mean --port? --help-all lists the options",
         "--num-shard 0: must be an integer from 1 to 64",
-        f"{config}:1: max_total_token: unknown option; did you mean max_total_tokens?",
+        f"{config}:1: max_total_token: unknown option; did you mean max_total_tokens? "
+        "`penstock serve --help-all` lists the keys",
         "PENSTOCK_MAX_BEST_OF=x: must be an integer from 1 to 128"])
 
 
@@ -153,7 +155,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path):
     (["--model-id"], {}, "--model-id: a value is missing"),
     (["--serving-properties", "/nope"], {}, "--serving-properties /nope cannot be read: No such file"),
     ([], {"PENSTOCK_PROT": "3"}, "PENSTOCK_PROT: unknown variable; did you mean PENSTOCK_PORT?"),
-    ([], {}, "--model-id: is required; it must be a folder"),
+    ([], {}, "--model-id: is required; type `penstock serve FOLDER`"),
 ])
 def test_only_the_first_cause_is_reported(options, env, error):
     code, out, err = run(*options, env=env)
@@ -170,7 +172,7 @@ def test_mistakes_in_the_options_are_json_with_json_logs(tmp_path):
         assert code == 2 and out == ""
         records = [json.loads(line) for line in err.splitlines()]
         assert [record["message"] for record in records] == [
-            "--prot: unknown option; did you mean --port?",
+            "--prot: unknown option; did you mean --port? --help-all lists the options",
             "--num-shard 0: must be an integer from 1 to 64"]
         assert {(record["level"], record["component"]) for record in records} == {
             ("error", "launcher")}
@@ -258,6 +260,24 @@ def test_the_cause_of_a_failed_start_is_the_last_line(launch):
     process = launch(shard="echo FAILED num_shard must divide 8 heads >&$PENSTOCK_NOTIFY_FD; exit 3")
     assert process.wait_exit() == 3
     assert process.lines[-1].endswith("exited with status 3: num_shard must divide 8 heads")
+
+
+def test_an_unsupported_model_is_said_once(tmp_path):
+    model = shutil.copytree(DEMO_MODEL, tmp_path / "model")
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "model_type": "martian"}))
+    code, _, err = run("--model-id", model, "--port", "0", "--num-shard", "2")
+    assert code == 3 and err.count("martian") == 1, err
+    assert "Given: \"martian\"" in err.splitlines()[-1]
+
+
+def test_a_port_of_a_penstock_server_is_named_as_such(demo_server):
+    code, _, err = run("--model-id", DEMO_MODEL, "--port", str(demo_server.port))
+    assert code == 7, err
+    assert err.splitlines()[-1] == (
+        f"penstock-launcher: error: --hostname 127.0.0.1 --port {demo_server.port}: in use by a "
+        f"Penstock server, which answers on {demo_server.url}; choose another port, such as --port "
+        f"{demo_server.port + 1}, or --port 0 for any free one")
 
 
 def test_a_start_without_progress_ends(launch):

@@ -67,6 +67,13 @@ def test_answers_and_streams_are_those_of_plain_http(simulated, pki):
     secure.wait_said('"route":"/generate","scheme":"https"')
 
 
+def test_a_second_server_on_the_port_is_told_who_has_it(simulated, pki):
+    server = simulated(*options(pki), tls=client(pki))
+    done = subprocess.run([BIN / "penstock-launcher", "--model-id", DEMO_MODEL, "--port",
+                           str(server.port)], capture_output=True, text=True, timeout=60)
+    assert f"in use by a Penstock server, which answers on {server.url};" in done.stderr
+
+
 def test_a_connection_is_kept_for_the_next_request(simulated, pki):
     server = simulated(*options(pki), tls=client(pki))
     connection = server.connect()

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "common/exit_codes.h"
-#include "common/log.h"
 #include "common/notify.h"
 #include "common/options/log_setup.h"
 #include "common/options/values.h"
@@ -22,7 +21,6 @@ int main(int argc, char** argv) {
   const Notifier notifier = Notifier::FromEnvironment();
   auto shards = simshard::MakeShards(line.values);
   if (!shards.ok()) {
-    log::Error(Message(shards.status()));
     notifier.Failed(Message(shards.status()));
     return kExitUsage;
   }

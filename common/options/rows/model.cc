@@ -61,7 +61,8 @@ constexpr OptionSpec kRows[] = {
                "Requests choose one by its name. POST /adapters loads others at run time.",
                {.components = kLauncher | kShard, .aliases = "lora-adapters"}),
     OptionSpec("served-model-name", Type::kString, "",
-               "Name that clients use for the model; unset: the text of --model-id."),
+               "Name that clients use for the model; unset: the text of --model-id, or the folder's own "
+               "name if that is `.` or `..`."),
     OptionSpec("download-only", Type::kBool, "false", "Fetch the model, print its folder and exit.",
                {.advanced = true, .components = kLauncher}),
     OptionSpec("huggingface-hub-cache", Type::kPath, "",

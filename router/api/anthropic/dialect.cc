@@ -146,7 +146,8 @@ class AnthropicDialect final : public Dialect {
     return Dialect::KeyIn(head);
   }
   std::string_view KeyAdvice() const override {
-    return "`x-api-key` must be the API key, or `Authorization` must be `Bearer` and the API key";
+    return "send it in the header `x-api-key: KEY` or `Authorization: Bearer KEY` "
+           "(curl: -H 'x-api-key: KEY')";
   }
 
   bool Owns(std::string_view path) const override {

@@ -9,6 +9,7 @@ namespace penstock::launcher {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 options::Values ValuesFor(const std::string& model) {
   options::Values values(options::ProgramFor(options::kLauncher));
@@ -26,6 +27,30 @@ TEST(ReadyBlockTest, NamesModelAddressAndACurlLine) {
   ASSERT_TRUE(values.Set("served-model-name", "story").ok());
   ASSERT_TRUE(values.Set("num-shard", "2").ok());
   EXPECT_THAT(ReadyBlock(values, "127.0.0.1:3000", {}), HasSubstr("model:   story, 2 shards\n"));
+}
+
+TEST(ReadyBlockTest, AUserAtATerminalIsToldOfThePageAndTheChat) {
+  options::Values values = ValuesFor("m");
+  EXPECT_THAT(ReadyBlock(values, "127.0.0.1:3000", {}, "penstock"),
+              HasSubstr("  page:    http://127.0.0.1:3000/\n  chat:    penstock chat\n"));
+  EXPECT_THAT(ReadyBlock(values, "0.0.0.0:80", {}, "/opt/penstock"),
+              HasSubstr("  chat:    /opt/penstock chat --url http://127.0.0.1:80\n"));
+  EXPECT_THAT(ReadyBlock(values, "127.0.0.1:3000", {}), Not(HasSubstr("chat:")));
+  ASSERT_TRUE(values.Set("api-key", "k").ok());
+  ASSERT_TRUE(values.Set("tls-cert", "c").ok());
+  ASSERT_TRUE(values.Set("console", "false").ok());
+  const std::string secured = ReadyBlock(values, "127.0.0.1:80", {}, "penstock");
+  EXPECT_THAT(secured, Not(HasSubstr("page:")));
+  EXPECT_THAT(secured, HasSubstr("chat:    penstock chat --url https://127.0.0.1:80 --insecure "
+                                 "--api-key YOUR_KEY\n"));
+  ASSERT_TRUE(values.Set("tls-client-ca", "ca").ok());
+  EXPECT_THAT(ReadyBlock(values, "127.0.0.1:80", {}, "penstock"), Not(HasSubstr("chat:")));
+}
+
+TEST(ReadyBlockTest, TheStandInForTgiHasNoPage) {
+  options::Values values = ValuesFor("m");
+  ASSERT_TRUE(values.Set("api-profile", "tgi").ok());
+  EXPECT_THAT(ReadyBlock(values, "127.0.0.1:80", {}, "penstock"), Not(HasSubstr("page:")));
 }
 
 TEST(ReadyBlockTest, AWildcardHostBecomesLoopback) {

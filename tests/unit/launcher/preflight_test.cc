@@ -93,7 +93,8 @@ TEST(AddressTest, ABusyPortIsNamedWithItsHost) {
     const Listener listener;
     port = listener.port();
     EXPECT_THAT(Message(CheckAddress("127.0.0.1", port)),
-                HasSubstr("--hostname 127.0.0.1 --port " + std::to_string(port) + ": in use"));
+                HasSubstr("--hostname 127.0.0.1 --port " + std::to_string(port) +
+                          ": in use by another program; choose another port, such as --port "));
   }
   EXPECT_TRUE(CheckAddress("127.0.0.1", port).ok());
 }

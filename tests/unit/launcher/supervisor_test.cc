@@ -49,6 +49,23 @@ TEST_F(SupervisorTest, AKilledShardIsReportedAndTheOthersStop) {
   EXPECT_THAT(events_, Contains("shard-0 says got TERM"));
 }
 
+TEST_F(SupervisorTest, TheCauseOfAFailureIsInTheErrorAlone) {
+  const Outcome outcome = Run({"echo FAILED no such model >&$PENSTOCK_NOTIFY_FD; exit 3"}, kGood);
+  EXPECT_THAT(outcome.error, ::testing::EndsWith(") exited with status 3: no such model"));
+  EXPECT_THAT(events_, ElementsAre(::testing::MatchesRegex(
+                           "stopping: shard-0 \\(rank 0, pid [0-9]+\\) exited with status 3")));
+}
+
+TEST_F(SupervisorTest, AnotherFailureIsLoggedOnce) {
+  const std::string failed = "trap 'echo FAILED peer lost >&$PENSTOCK_NOTIFY_FD; exit 6' TERM; ";
+  const std::string shard = failed + "while :; do sleep 1000 & wait; done";
+  const std::string first = "sleep 0.1; echo FAILED disk full >&$PENSTOCK_NOTIFY_FD; exit 3";
+  const Outcome outcome = Run({first, shard, shard}, kGood);
+  EXPECT_THAT(outcome.error, HasSubstr("disk full"));
+  EXPECT_THAT(events_, ElementsAre(StartsWith("stopping: shard-0 "),
+                                   ::testing::MatchesRegex("shard-[12] says peer lost")));
+}
+
 TEST_F(SupervisorTest, AMissingTorchIsReportedWithTheRemedy) {
   const Outcome outcome =
       Run({"echo 'penstock-shard: error while loading shared libraries: libtorch_cpu.so: cannot "

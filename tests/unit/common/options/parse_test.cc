@@ -154,15 +154,17 @@ TEST(ParseTest, AllErrorsAreReportedEachWithFieldValueAndLimit) {
   EXPECT_THAT(ErrorsOf(values),
               ::testing::UnorderedElementsAre(
                   "--port 70000: must be an integer from 0 to 65535",
-                  "--prot: unknown option; did you mean --port?",
+                  "--prot: unknown option; did you mean --port? --help-all lists the options",
                   "--dtype=int3: must be auto, float32, bfloat16 or float16",
-                  "\"stray\": not an option (a switch is turned off with --name=false)",
+                  "\"stray\": not an option (a switch is turned off with --name=false; a model is "
+                  "given with --model-id stray)",
                   "--hostname: a value is missing; it must be a non-empty text",
                   "PENSTOCK_NUM_SHARD=two: must be an integer from 1 to 64",
-                  "server.yaml:4: max_best_off: unknown option; did you mean max_best_of?",
+                  "server.yaml:4: max_best_off: unknown option; did you mean max_best_of? "
+                  "`penstock serve --help-all` lists the keys",
                   "server.yaml:5: io_threads: 0: must be an integer from 1 to 64",
                   "server.yaml:6: order: must be one value: fcfs, longest-prefix, priority or "
-                  "shortest-predicted",
+                  "shortest-predicted. Given: a, b",
                   "server.yaml:7: version: belongs on the command line, not into a file"));
 }
 
@@ -198,10 +200,14 @@ TEST(ParseTest, AnOptionBesideItsFormerNameIsAnError) {
 
 TEST(ParseTest, NothingIsCalledMissingAfterAnotherError) {
   EXPECT_THAT(ErrorsOf(ParseLauncher({})),
-              ElementsAre("--model-id: is required; it must be a folder or, for the launcher, a "
-                          "model id (org/name)"));
+              ElementsAre(::testing::AllOf(
+                  ::testing::StartsWith("--model-id: is required; type `penstock serve FOLDER` "),
+                  ::testing::EndsWith("or `penstock serve --demo` for the demo model"))));
+  EXPECT_THAT(ErrorsOf(Parse(ProgramFor(kRouter), {})),
+              ElementsAre("--model-id: is required; it must be the folder of a model"));
   EXPECT_THAT(ErrorsOf(ParseLauncher({"--model-idd=m"})),
-              ElementsAre("--model-idd: unknown option; did you mean --model-id?"));
+              ElementsAre("--model-idd: unknown option; did you mean --model-id? --help-all "
+                          "lists the options"));
   Sources sources;
   sources.arguments = {"--config=/nope.yaml"};
   sources.read_config = [](const std::string& path) {
@@ -213,7 +219,10 @@ TEST(ParseTest, NothingIsCalledMissingAfterAnotherError) {
 
 TEST(ParseTest, ValueOfAnUnknownOptionIsNotASecondError) {
   EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({"--prot", "81", "-p", "82"}))),
-              ElementsAre("--prot: unknown option; did you mean --port?"));
+              ElementsAre("--prot: unknown option; did you mean --port? --help-all lists the "
+                          "options"));
+  EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({"--xyzzy"}))),
+              ElementsAre("--xyzzy: unknown option; --help-all lists the options"));
 }
 
 TEST(ParseTest, HelpAndVersionNeedNothingElse) {

@@ -328,6 +328,7 @@ TEST_F(AnthropicTest, TheKeyIsInEitherHeader) {
   const auto refused = Post(kRoute, Body(), "x-api-key: other\r\n");
   EXPECT_EQ(refused.status, 401);
   EXPECT_EQ(parse(refused.body).at("error").at("type"), "authentication_error");
+  EXPECT_THAT(refused.body, HasSubstr("(curl: -H 'x-api-key: KEY')"));
   EXPECT_EQ(Post(kRoute, Body(), "x-api-key: other\r\nAuthorization: Bearer secret\r\n").status,
             401);
 }

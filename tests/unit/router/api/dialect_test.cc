@@ -89,8 +89,12 @@ TEST_F(DialectTest, TheFirstDialectServesASharedRoute) {
 TEST_F(DialectTest, TheMatchedDialectReadsTheKeyAndRefuses) {
   EXPECT_FALSE(Match("GET", "/a", "open").refusal);
   EXPECT_EQ(Match("GET", "/a", "open").tenant, "default");
-  EXPECT_EQ(Match("GET", "/a", "wrong").refusal->body, "a: use x-key");
-  EXPECT_EQ(Match("DELETE", "/a", "wrong").refusal->body, "b: use x-key");
+  EXPECT_EQ(Match("GET", "/a", "wrong").refusal->body,
+            "a: the API key is wrong: use x-key; the operator set it with --api-key or "
+            "--api-keys-file");
+  EXPECT_EQ(Match("DELETE", "/a", "").refusal->body,
+            "b: an API key is missing: use x-key; the operator set it with --api-key or "
+            "--api-keys-file");
 }
 
 TEST_F(DialectTest, APathWithoutARouteIsRefusedByItsOwnerOrTheFallback) {

@@ -326,6 +326,12 @@ TEST_F(ServiceTest, WithAKeyEveryRouteIsClosedUnlessItsRowOpensIt) {
   const RawResponse refused = Post("/v1/completions", "{}");
   EXPECT_EQ(refused.headers.at("www-authenticate"), "Bearer");
   EXPECT_THAT(refused.body, HasSubstr("\"code\":\"invalid_api_key\""));
+  EXPECT_THAT(refused.body, HasSubstr("an API key is missing: send it in the header "
+                                      "`Authorization: Bearer KEY` (curl: -H 'Authorization: "
+                                      "Bearer KEY'); the operator set it with --api-key or "
+                                      "--api-keys-file"));
+  EXPECT_THAT(Post("/generate", "{}", "Authorization: Bearer wrong\r\n").body,
+              HasSubstr("the API key is wrong: send it in the header"));
   EXPECT_EQ(Get("/generate").status, 401);  // methods are not told without the key
   EXPECT_EQ(RawClient::Fetch(port_, "PUT / HTTP/1.1\r\nHost: x\r\n\r\n").status,
             405);  // GET is open
