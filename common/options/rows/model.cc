@@ -45,9 +45,10 @@ constexpr OptionSpec kRows[] = {
                "How the rows of a text become its vector. auto: what the model's folder says, or "
                "else mean for encoders and last for decoders.",
                {.advanced = true, .components = kLauncher | kShard}),
-    OptionSpec("served-model-name", Type::kString, "",
-               "Name that clients use for the model; unset: the text of --model-id, or the folder's own "
-               "name if that is `.` or `..`."),
+    OptionSpec(
+        "served-model-name", Type::kString, "",
+        "Name that clients use for the model; unset: the text of --model-id, or the folder's own "
+        "name if that is `.` or `..`."),
     OptionSpec("download-only", Type::kBool, "false", "Fetch the model, print its folder and exit.",
                {.advanced = true, .components = kLauncher}),
     OptionSpec("huggingface-hub-cache", Type::kPath, "",
