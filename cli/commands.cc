@@ -1,5 +1,7 @@
 #include "cli/commands.h"
 
+#include <absl/strings/str_join.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -13,8 +15,8 @@
 #include "cli/run_program.h"
 #include "common/edit_distance.h"
 #include "common/exit_codes.h"
+#include "common/status.h"
 #include "common/version.h"
-#include "launcher/machine.h"
 
 namespace penstock::cli {
 namespace {
@@ -22,14 +24,19 @@ namespace {
 using options::OptionSpec;
 using options::Type;
 
-constexpr OptionSpec kServeRows[] = {
-    OptionSpec("demo", Type::kBool, "false", "Serve the demo model that comes with Penstock."),
-};
+constexpr OptionSpec kDemoRow("demo", Type::kBool, "false",
+                              "Take the demo model that comes with Penstock.");
+constexpr OptionSpec kServeRows[] = {kDemoRow};
 constexpr OptionSpec kFitRows[] = {
+    kDemoRow,
     OptionSpec("memory", options::Bytes(1), "", "Free memory of the machine. Unset: of this one."),
 };
 constexpr OptionSpec kDoctorRows[] = {
+    kDemoRow,
     OptionSpec("url", Type::kString, "", "Check this running server, not a start."),
+    OptionSpec("ca-file", Type::kPath, "",
+               "PEM file with the certificates that the one of --url must come from. Unset: those "
+               "that the system trusts."),
 };
 
 int Fail(const std::string& error) {
@@ -37,18 +44,18 @@ int Fail(const std::string& error) {
   return kExitUsage;
 }
 
+int NoSuchCommand(const std::string& name) {
+  const std::string nearest(NearestCommand(name));
+  return Fail("\"" + name + "\": no such command" +
+              (nearest.empty() ? "; `penstock help` lists them"
+                               : "; did you mean `penstock " + nearest + "`?"));
+}
+
 options::ProgramOptions LauncherOptions() { return options::ProgramFor(options::kLauncher); }
 
 int Serve(Words words) {
-  if (TakeSwitch(words, "demo")) {
-    const auto programs = launcher::ProgramFolder();
-    const auto demo = programs.ok() ? FindDemoModel(*programs) : std::nullopt;
-    if (!demo) return Fail("--demo: the demo model is not installed beside the programs");
-    words.insert(words.begin(), {"--model-id", *demo, "--served-model-name", "demo"});
-  } else if (const auto model = TakeFirst(words)) {
-    words.insert(words.begin(), {"--model-id", *model});
-  }
-  return RunProgram("penstock-launcher", words);
+  const absl::Status model = TakeModel(words);
+  return model.ok() ? RunProgram("penstock-launcher", words) : Fail(Message(model));
 }
 
 int Bench(Words words) { return RunProgram("penstock-bench", words); }
@@ -64,6 +71,7 @@ int Replay(Words words) {
 
 int Help(Words words) {
   const Command* command = words.empty() ? nullptr : FindCommand(words.front());
+  if (!words.empty() && command == nullptr) return NoSuchCommand(words.front());
   if (command != nullptr && command->name != "help") return command->run({"--help"});
   std::fputs(HelpText().c_str(), stdout);
   return kExitOk;
@@ -71,13 +79,14 @@ int Help(Words words) {
 
 int RunModels(Words words) { return Models(words); }
 int RunChat(Words words) { return Chat(words); }
-int RunMan(Words) {
+int RunMan(Words words) {
+  if (!words.empty()) return Fail("man " + words.front() + ": man takes no arguments");
   std::fputs(ManPage().c_str(), stdout);
   return kExitOk;
 }
 
 int RunCompletion(Words words) {
-  const std::string shell = words.empty() ? "" : words.front();
+  const std::string shell = absl::StrJoin(words, " ");
   const std::string script = CompletionScript(shell);
   if (script.empty()) return Fail("completion " + shell + ": must be bash, zsh or fish");
   std::fputs(script.c_str(), stdout);
@@ -90,10 +99,10 @@ constexpr Command kCommands[] = {
      LauncherOptions, true},
     {"chat", "[--url URL] [options]", "Talks to a server in this terminal.", RunChat, ChatOptions},
     {"bench", "--url URL [options]", "Loads a server and reports latencies and rates.", Bench},
-    {"fit", "MODEL [--memory BYTES] [options]",
+    {"fit", "MODEL [--demo] [--memory BYTES] [options]",
      "Prints what a model needs of the memory, and how many requests fit.", Fit, LauncherOptions,
      true},
-    {"doctor", "[MODEL] [--url URL] [options]",
+    {"doctor", "[MODEL] [--demo] [--url URL] [options]",
      "Names the cause of a start or a request that does not work.", Doctor, LauncherOptions, true},
     {"models", "[--cache DIR] [--json]", "Lists the models in the Hugging Face cache.", RunModels,
      ModelsOptions},
@@ -133,6 +142,12 @@ std::span<const options::OptionSpec> ExtraOptions(std::string_view command) {
   return {};
 }
 
+options::ProgramOptions LauncherAnd(std::string_view command) {
+  options::ProgramOptions program = LauncherOptions();
+  for (const OptionSpec& spec : ExtraOptions(command)) program.options.push_back(&spec);
+  return program;
+}
+
 std::string HelpText() {
   std::string text = "Usage: penstock COMMAND [options]\n\n";
   for (const Command& command : kCommands) {
@@ -158,12 +173,7 @@ int Run(Words words) {
     return kExitOk;
   }
   const Command* command = FindCommand(name);
-  if (command == nullptr) {
-    const std::string nearest(NearestCommand(name));
-    return Fail("\"" + name + "\": no such command" +
-                (nearest.empty() ? "; `penstock help` lists them"
-                                 : "; did you mean `penstock " + nearest + "`?"));
-  }
+  if (command == nullptr) return NoSuchCommand(name);
   // These have the launcher's options and more; the others print their help themselves.
   const bool own = command->options == LauncherOptions && name != "serve";
   if ((own || command->run == RunMan || command->run == RunCompletion) && AsksForHelp(words)) {

@@ -32,6 +32,9 @@ std::string_view NearestCommand(std::string_view name);
 // Options that the command takes beside those of its table.
 std::span<const options::OptionSpec> ExtraOptions(std::string_view command);
 
+// The launcher's options and those of the command.
+options::ProgramOptions LauncherAnd(std::string_view command);
+
 std::string HelpText();
 
 // main without the program's name.

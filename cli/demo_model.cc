@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "launcher/machine.h"
+
 namespace penstock::cli {
 
 std::optional<std::string> FindDemoModel(const std::string& program_folder) {
@@ -13,6 +15,20 @@ std::optional<std::string> FindDemoModel(const std::string& program_folder) {
     if (std::filesystem::exists(folder / "config.json", ignored)) return folder.string();
   }
   return std::nullopt;
+}
+
+absl::Status TakeModel(Words& words) {
+  if (TakeSwitch(words, "demo")) {
+    const auto programs = launcher::ProgramFolder();
+    const auto demo = programs.ok() ? FindDemoModel(*programs) : std::nullopt;
+    if (!demo) {
+      return absl::NotFoundError("--demo: the demo model is not installed beside the programs");
+    }
+    words.insert(words.begin(), {"--model-id", *demo, "--served-model-name", "demo"});
+  } else if (const auto model = TakeFirst(words)) {
+    words.insert(words.begin(), {"--model-id", *model});
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace penstock::cli

@@ -1,15 +1,18 @@
 #include "cli/fit.h"
 
+#include <absl/strings/str_split.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <vector>
 
+#include "cli/commands.h"
+#include "cli/demo_model.h"
 #include "cli/model_folder.h"
 #include "common/exit_codes.h"
 #include "common/human_bytes.h"
-#include "common/options/table.h"
-#include "common/options/value.h"
 #include "common/status.h"
+#include "launcher/model_source.h"
 #include "launcher/shard_output.h"
 
 namespace penstock::cli {
@@ -51,32 +54,27 @@ std::string RequestRows(const MemoryNeeds& needs, std::uint64_t bytes) {
   return text;
 }
 
-// --memory in place of what is free.
-absl::Status Pretend(const std::string& memory, MemoryNeeds& needs) {
-  const options::OptionSpec spec("memory", options::Bytes(1), "", "");
-  const auto parsed = options::ParseValue(spec, memory);
-  if (!parsed.ok()) {
-    return absl::InvalidArgumentError("--memory " + memory + ": " + Message(parsed.status()));
-  }
-  needs.free = static_cast<std::uint64_t>(std::get<std::int64_t>(*parsed));
-  needs.limit = "--memory";
-  needs.problem.clear();
-  return absl::OkStatus();
+std::string ShownName(const options::Values& values, const std::string& model) {
+  if (values.HasValue("served-model-name")) return values.GetString("served-model-name");
+  return launcher::NameOfFolder(model).value_or(model);
 }
 
 int Fail(const absl::Status& status, int code) {
-  std::fprintf(stderr, "penstock fit: error: %s\n", Message(status).c_str());
+  for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) {
+    std::fprintf(stderr, "penstock fit: error: %s\n", std::string(line).c_str());
+  }
   return code;
 }
 
-int Report(const options::Values& values, const std::string& model, const std::string& memory) {
+int Report(const options::Values& values, const std::string& model) {
   const auto machine = launcher::FindMachine();
   if (!machine.ok()) return Fail(machine.status(), kExitFailure);
   auto needs = AskMemoryNeeds(values, *machine);
   if (!needs.ok()) return Fail(needs.status(), kExitModel);
-  if (!memory.empty()) {
-    const absl::Status pretended = Pretend(memory, *needs);
-    if (!pretended.ok()) return Fail(pretended, kExitUsage);
+  if (values.HasValue("memory")) {
+    needs->free = static_cast<std::uint64_t>(values.GetBytes("memory"));
+    needs->limit = "--memory";
+    needs->problem.clear();
   }
   std::fputs(FitText(model, *needs).c_str(), stdout);
   return needs->Fits() ? kExitOk : kExitMemory;
@@ -110,17 +108,15 @@ std::string FitText(const std::string& model, const MemoryNeeds& needs) {
 }
 
 int Fit(Words words) {
-  const std::optional<std::string> first = TakeFirst(words);
-  const std::string memory = TakeValue(words, "memory");
-  if (first) words.insert(words.begin(), "--model-id=" + *first);
-  options::Values values(options::ProgramFor(options::kLauncher));
-  const absl::Status read = ReadLauncherWords(words, values);
+  absl::Status read = TakeModel(words);
+  options::Values values(LauncherAnd("fit"));
+  if (read.ok()) read = ReadLauncherWords(words, values);
   if (!read.ok()) return Fail(read, kExitUsage);
   const std::string model = values.GetString("model-id");
   const auto folder = FindModelFolder(values, model);
   if (!folder.ok()) return Fail(folder.status(), kExitModel);
   const absl::Status set = values.Set("model-id", *folder);
-  return set.ok() ? Report(values, model, memory) : Fail(set, kExitUsage);
+  return set.ok() ? Report(values, ShownName(values, model)) : Fail(set, kExitUsage);
 }
 
 }  // namespace penstock::cli

@@ -39,7 +39,12 @@ class Exchange {
     }
     asio::co_spawn(io_, Talk(found.begin()->endpoint(), std::move(request)), asio::detached);
     io_.run();
-    if (error_) return absl::UnavailableError(bench::ErrorText(error_));
+    if (error_) {
+      const std::string& why = stream_.certificate_error();
+      return absl::UnavailableError(
+          (why.empty() ? "" : "the certificate is refused, " + why + ": ") +
+          bench::ErrorText(error_));
+    }
     return std::move(answer_);
   }
 

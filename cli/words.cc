@@ -21,23 +21,6 @@ bool TakeSwitch(Words& words, std::string_view name) {
   return std::erase(words, "--" + std::string(name)) > 0;
 }
 
-std::string TakeValue(Words& words, std::string_view name) {
-  const std::string option = "--" + std::string(name);
-  for (auto word = words.begin(); word != words.end(); ++word) {
-    if (word->starts_with(option + "=")) {
-      std::string value = word->substr(option.size() + 1);
-      words.erase(word);
-      return value;
-    }
-    if (*word == option && word + 1 != words.end()) {
-      std::string value = *(word + 1);
-      words.erase(word, word + 2);
-      return value;
-    }
-  }
-  return "";
-}
-
 bool AsksForHelp(const Words& words) {
   return std::ranges::any_of(words, [](const std::string& word) {
     return word == "-h" || word == "--help" || word.starts_with("--help=") || word == "--help-all";

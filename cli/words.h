@@ -20,9 +20,6 @@ std::optional<std::string> TakeFirst(Words& words);
 // Takes the switch out of the words. Whether it was there.
 bool TakeSwitch(Words& words, std::string_view name);
 
-// Takes `--name VALUE` or `--name=VALUE` out. Empty if it is not there or has no value.
-std::string TakeValue(Words& words, std::string_view name);
-
 // Whether the words ask for help.
 bool AsksForHelp(const Words& words);
 

@@ -72,6 +72,16 @@ hub::HubSettings Settings(const options::Values& values) {
 
 }  // namespace
 
+std::optional<std::string> NameOfFolder(const std::string& path) {
+  for (const std::filesystem::path& part : std::filesystem::path(path)) {
+    if (!part.empty() && part != "." && part != "..") return std::nullopt;
+  }
+  std::error_code error;
+  const std::string name = std::filesystem::canonical(path, error).filename();
+  if (name.empty()) return std::nullopt;
+  return name;
+}
+
 absl::Status ResolveModelId(options::Values& values) {
   const std::string model = values.GetString("model-id");
   const hub::Need need = UsesSimulatedShards(values) ? hub::Need::kTokenizer : hub::Need::kWeights;
@@ -85,7 +95,11 @@ absl::Status ResolveModelId(options::Values& values) {
   PENSTOCK_ASSIGN_OR_RETURN(const hub::ResolvedModel resolved,
                             hub::ResolveModel(Settings(values), model, need, progress));
   if (!resolved.warning.empty()) log::Warn(resolved.warning);
-  if (resolved.folder == model) return absl::OkStatus();
+  if (resolved.folder == model) {
+    const std::optional<std::string> name = NameOfFolder(model);
+    if (!name || values.HasValue("served-model-name")) return absl::OkStatus();
+    return values.Set("served-model-name", *name);
+  }
   log::Info(model + ", commit " + resolved.commit + ": " + resolved.folder);
   PENSTOCK_RETURN_IF_ERROR(values.Set("hub-model-id", model));
   PENSTOCK_RETURN_IF_ERROR(values.Set("hub-commit", resolved.commit));

@@ -214,7 +214,8 @@ absl::Status AddressInUse(const std::string& where, const std::string& host, int
       penstock.empty() ? "another program" : "a Penstock server, which answers on " + penstock;
   const int next = port < 65535 ? port + 1 : port - 1;
   return absl::UnavailableError(where + ": in use by " + who + "; choose another port, such as " +
-                                "--port " + std::to_string(next) + ", or --port 0 for any free one");
+                                "--port " + std::to_string(next) +
+                                ", or --port 0 for any free one");
 }
 
 }  // namespace

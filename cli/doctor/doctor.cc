@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "cli/commands.h"
+#include "cli/demo_model.h"
 #include "cli/doctor/address_checks.h"
 #include "cli/doctor/folder_checks.h"
 #include "cli/doctor/machine_checks.h"
@@ -92,15 +94,16 @@ Findings CheckStart(const options::Values& values, const launcher::Machine& mach
 }  // namespace
 
 int Doctor(Words words) {
-  const std::string url = TakeValue(words, "url");
-  if (const auto model = TakeFirst(words)) words.insert(words.begin(), "--model-id=" + *model);
-  options::Values values(options::ProgramFor(options::kLauncher));
+  const absl::Status model = TakeModel(words);
+  options::Values values(LauncherAnd("doctor"));
   Findings findings = CheckOptions(words, values);
+  if (!model.ok()) findings.push_back(Bad(Message(model), "installing the package again"));
+  const std::string& url = values.GetString("url");
   if (url.empty()) {
     const auto machine = launcher::FindMachine();
     if (machine.ok()) Append(findings, CheckStart(values, *machine));
   } else {
-    Append(findings, CheckServer(url, values.GetString("api-key")));
+    Append(findings, CheckServer(url, values.GetString("api-key"), values.GetString("ca-file")));
     findings.push_back(CheckProxy([](const char* name) { return std::getenv(name); }));
   }
   int problems = 0;

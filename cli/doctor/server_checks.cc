@@ -30,6 +30,31 @@ Finding CheckVariable(const std::string& text) {
              url ? "OPENAI_BASE_URL=" + Root(*url) + "/v1" : "http://HOST:PORT/v1");
 }
 
+HttpCall HealthCall() {
+  HttpCall call;
+  call.target = "/health";
+  return call;
+}
+
+// A problem if the server answers with TLS where the URL has none, or the other way round.
+std::optional<Finding> CheckScheme(const bench::ServerUrl& url) {
+  bench::ServerUrl other = url;
+  other.tls = !url.tls;
+  const auto answer = HttpClient(other, "", {.insecure = true}).Call(HealthCall());
+  if (!answer.ok() || answer->status == 400) return std::nullopt;
+  return Bad(Root(url) + ": the server speaks " + (url.tls ? "plain HTTP" : "HTTPS") + " there",
+             Root(other));
+}
+
+// Whether clients accept the certificate.
+Finding CheckTrust(const bench::ServerUrl& url, const std::string& ca_file) {
+  const auto answer = HttpClient(url, "", {.ca_file = ca_file}).Call(HealthCall());
+  if (answer.ok()) return Good("clients accept the certificate");
+  return Bad(Root(url) + ": " + Message(answer.status()),
+             "the certificate of its authority in --ca-file, also of `penstock chat`, or a "
+             "certificate that the system trusts");
+}
+
 }  // namespace
 
 Finding CheckBaseUrl(const std::string& text) {
@@ -69,7 +94,7 @@ Finding CheckAccess(const absl::StatusOr<HttpAnswer>& answer, bool has_key) {
       "another --url: it may be no server of Penstock");
 }
 
-Findings CheckServer(const std::string& text, const std::string& key) {
+Findings CheckServer(const std::string& text, const std::string& key, const std::string& ca_file) {
   Findings findings = {CheckBaseUrl(text)};
   const char* variable = std::getenv("OPENAI_BASE_URL");
   if (variable != nullptr && *variable != '\0') findings.push_back(CheckVariable(variable));
@@ -77,10 +102,13 @@ Findings CheckServer(const std::string& text, const std::string& key) {
   if (!url) return findings;
   url->target.clear();
   const HttpClient client(*url, key, {.insecure = true});
-  HttpCall call;
-  call.target = "/health";
-  findings.push_back(CheckHealth(Root(*url), client.Call(call)));
+  HttpCall call = HealthCall();
+  const auto health = client.Call(call);
+  const bool unclear = !health.ok() || health->status == 400;
+  const auto scheme = unclear ? CheckScheme(*url) : std::nullopt;
+  findings.push_back(scheme ? *scheme : CheckHealth(Root(*url), health));
   if (!findings.back().ok()) return findings;
+  if (url->tls) findings.push_back(CheckTrust(*url, ca_file));
   // Penstock lists its models without a key, so ask a route that needs one first.
   call.target = "/requests/none";
   auto answer = client.Call(call);

@@ -19,7 +19,8 @@ Finding CheckHealth(const std::string& url, const absl::StatusOr<HttpAnswer>& an
 // What an answer of GET /v1/models means. `has_key`: one was sent.
 Finding CheckAccess(const absl::StatusOr<HttpAnswer>& answer, bool has_key);
 
-// All of them, by requests to the server.
-Findings CheckServer(const std::string& url, const std::string& key);
+// All of them, by requests to the server. `ca_file`: what clients trust; empty: what the system
+// trusts.
+Findings CheckServer(const std::string& url, const std::string& key, const std::string& ca_file);
 
 }  // namespace penstock::cli

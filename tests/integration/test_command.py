@@ -10,16 +10,17 @@ import shutil
 import signal
 import subprocess
 
+import pytest
 from penstock_testing import BIN, DEMO_MODEL, Process
 
 PENSTOCK = BIN / "penstock"
 COMMIT = "a" * 40
 
 
-def run(*arguments, text="", env=None):
+def run(*arguments, text="", env=None, cwd=None):
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PENSTOCK_")}
     return subprocess.run([PENSTOCK, *map(str, arguments)], input=text, capture_output=True,
-                          text=True, env={**clean, **(env or {})}, timeout=120)
+                          text=True, env={**clean, **(env or {})}, cwd=cwd, timeout=120)
 
 
 def test_an_unknown_command_names_the_nearest():
@@ -42,6 +43,44 @@ COMP_WORDS=(penstock serve --kv-cache-m); COMP_CWORD=2; _penstock; echo "${COMPR
 """
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=60)
     assert done.stdout == "doctor\n--kv-cache-memory\n", done.stderr
+
+
+def test_a_server_of_the_working_folder_has_its_name(tmp_path):
+    model = shutil.copytree(DEMO_MODEL, tmp_path / "story")
+    process = Process([PENSTOCK, "serve", ".", "--port", "0", "--shard-program",
+                       BIN / "penstock-simshard"], cwd=model)
+    try:
+        assert process.wait_line(r"model: +(.+), 1 shard").group(1) == "story"
+    finally:
+        process.stop()
+    assert run("fit", ".", cwd=model).stdout.startswith("story: llama")
+
+
+def test_fit_and_doctor_take_the_demo_model():
+    assert run("fit", "--demo").stdout.startswith("demo: llama, ")
+    assert "runs on" in run("doctor", "--demo", "--port", "0").stdout
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["serve", "--prot", "1"], "--prot: unknown option; did you mean --port? --help-all lists"),
+    (["fit", "--memroy", "1GiB"], "--memroy: unknown option; did you mean --memory? --help-all lists"),
+    (["doctor", "--ulr", "x"], "--ulr: unknown option; did you mean --url? --help-all lists"),
+    (["chat", "--modle", "x"], "--modle: unknown option; did you mean --model? --help lists"),
+    (["models", "--chache", "x"], "--chache: unknown option; did you mean --cache? --help lists"),
+    (["bench", "--ulr", "x"], "--ulr: unknown option; did you mean --url? --help lists"),
+    (["replay", "run", "--bogus"], "--help"),
+    (["man", "--bogus"], "man takes no arguments"),
+    (["completion", "bash", "--bogus"], "must be bash, zsh or fish"),
+    (["help", "serv"], "did you mean `penstock serve`?"),
+])
+def test_an_unknown_option_names_the_nearest_and_the_help(words, said):
+    done = run(*words)
+    assert done.returncode in (1, 2) and said in done.stdout + done.stderr, done.stderr
+
+
+def test_serve_without_a_model_says_what_to_type():
+    done = run("serve")
+    assert done.returncode == 2 and "`penstock serve --demo`" in done.stderr
 
 
 def test_fit_reads_no_weights(tmp_path):

@@ -6,6 +6,7 @@ import os
 import resource
 import shutil
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -254,6 +255,31 @@ def test_a_penstock_that_needs_a_key():
         assert "needs a key" in doctor("--url", server.url, options=())
         assert "refuses the key" in doctor("--url", server.url, "--api-key", "wrong", options=())
         assert doctor("--url", server.url, "--api-key", "right", options=()) == ""
+
+
+def test_a_certificate_that_clients_refuse(pair):
+    options = ("--tls-cert", pair / "server.pem", "--tls-key", pair / "server.key")
+    with Server("--shard-program", BIN / "penstock-simshard", *options,
+                tls=ssl.create_default_context(cafile=pair / "ca.pem")) as server:
+        said = doctor("--url", server.url, options=())
+        assert f"{server.url}: the certificate is refused, unable to get local issuer" in said
+        assert doctor("--url", server.url, "--ca-file", pair / "ca.pem", options=()) == ""
+        named = server.url.replace("127.0.0.1", "localhost")
+        said = doctor("--url", named, "--ca-file", pair / "ca.pem", options=())
+        assert "the certificate is refused, it names another host" in said
+        plain = server.url.replace("https:", "http:")
+        said = doctor("--url", plain, options=())
+        assert said == f"problem: {plain}: the server speaks HTTPS there; try {server.url}"
+
+
+def test_https_to_a_server_of_plain_http(answers):
+    plain = answers({"/health": 200, "/v1/models": 200})
+    url = plain.replace("http:", "https:")
+    said = doctor("--url", url, options=())
+    assert said == f"problem: {url}: the server speaks plain HTTP there; try {plain}"
+    chat = subprocess.run([PENSTOCK, "chat", "--url", url], input="", capture_output=True, text=True,
+                          timeout=60)
+    assert "a server without TLS has an address that begins with http://" in chat.stderr
 
 
 def test_a_base_url_without_v1(answers):

@@ -30,6 +30,15 @@ bool IsAddress(const std::string& host) {
   return !error;
 }
 
+bool IsTls(const boost::system::error_code& error) {
+  return error.category() == asio::error::get_ssl_category();
+}
+
+bool RefusesCertificate(const boost::system::error_code& error) {
+  return IsTls(error) && ERR_GET_REASON(static_cast<unsigned long>(error.value())) ==
+                             SSL_R_CERTIFICATE_VERIFY_FAILED;
+}
+
 }  // namespace
 
 std::string ServerUrl::HostHeader() const {
@@ -71,6 +80,7 @@ asio::awaitable<ServerStream::ErrorCode> ServerStream::Connect(tcp::endpoint end
   Close();
   stream_ = std::make_unique<beast::tcp_stream>(io_);
   buffer_.clear();
+  certificate_error_.clear();
   ExpiresAfter(timeout);
   auto [error] = co_await stream_->async_connect(endpoint, kNoThrow);
   if (!error) stream_->socket().set_option(tcp::no_delay(true), error);
@@ -79,6 +89,12 @@ asio::awaitable<ServerStream::ErrorCode> ServerStream::Connect(tcp::endpoint end
     secure_->set_verify_callback(asio::ssl::host_name_verification(host_), error);
     if (!IsAddress(host_)) SSL_set_tlsext_host_name(secure_->native_handle(), host_.c_str());
     std::tie(error) = co_await secure_->async_handshake(asio::ssl::stream_base::client, kNoThrow);
+    if (RefusesCertificate(error)) {
+      const long result = ::SSL_get_verify_result(secure_->native_handle());
+      // The name of the host is checked after the certificate itself.
+      certificate_error_ =
+          result == X509_V_OK ? "it names another host" : ::X509_verify_cert_error_string(result);
+    }
   }
   if (error) Close();
   co_return error;
@@ -123,8 +139,13 @@ asio::awaitable<ServerStream::ErrorCode> ServerStream::ReadSome(Parser& parser) 
 }
 
 std::string ErrorText(const boost::system::error_code& error) {
-  const bool tls = error.category() == asio::error::get_ssl_category();
-  return error.message() + (tls ? "; --ca-file names the certificates to trust" : "");
+  const char* advice = "";
+  if (RefusesCertificate(error)) {
+    advice = "; --ca-file names the certificates to trust";
+  } else if (IsTls(error)) {
+    advice = "; a server without TLS has an address that begins with http://";
+  }
+  return error.message() + advice;
 }
 
 }  // namespace penstock::bench

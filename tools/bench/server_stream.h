@@ -61,6 +61,8 @@ class ServerStream {
   // Closes an open connection.
   boost::asio::awaitable<ErrorCode> Connect(boost::asio::ip::tcp::endpoint endpoint,
                                             std::chrono::milliseconds timeout);
+  // Why the last Connect refused the server's certificate; empty: it did not.
+  const std::string& certificate_error() const { return certificate_error_; }
   // The deadline of what follows.
   void ExpiresAfter(std::chrono::milliseconds timeout);
   boost::asio::awaitable<ErrorCode> Write(const Request& request);
@@ -77,6 +79,7 @@ class ServerStream {
   boost::asio::io_context& io_;
   const TlsContext tls_;
   const std::string host_;
+  std::string certificate_error_;
   std::unique_ptr<boost::beast::tcp_stream> stream_;
   std::unique_ptr<TlsStream> secure_;  // over stream_; null without TLS
   boost::beast::flat_buffer buffer_;

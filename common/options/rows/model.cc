@@ -60,9 +60,10 @@ constexpr OptionSpec kRows[] = {
                "LoRA adapters to load beside the model: NAME=FOLDER, a folder that PEFT saved. "
                "Requests choose one by its name. POST /adapters loads others at run time.",
                {.components = kLauncher | kShard, .aliases = "lora-adapters"}),
-    OptionSpec("served-model-name", Type::kString, "",
-               "Name that clients use for the model; unset: the text of --model-id, or the folder's own "
-               "name if that is `.` or `..`."),
+    OptionSpec(
+        "served-model-name", Type::kString, "",
+        "Name that clients use for the model; unset: the text of --model-id, or the folder's own "
+        "name if that is `.` or `..`."),
     OptionSpec("download-only", Type::kBool, "false", "Fetch the model, print its folder and exit.",
                {.advanced = true, .components = kLauncher}),
     OptionSpec("huggingface-hub-cache", Type::kPath, "",

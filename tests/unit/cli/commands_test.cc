@@ -28,14 +28,18 @@ TEST(CommandsTest, HelpListsEveryCommand) {
 }
 
 TEST(WordsTest, TakesTheModelAndOptionsOut) {
-  Words words = {"demo/model", "--memory", "8GiB", "--port=1", "--url=http://x", "--demo"};
+  Words words = {"demo/model", "--port=1", "--demo"};
   EXPECT_EQ(TakeFirst(words), "demo/model");
   EXPECT_EQ(TakeFirst(words), std::nullopt);
-  EXPECT_EQ(TakeValue(words, "memory"), "8GiB");
-  EXPECT_EQ(TakeValue(words, "url"), "http://x");
   EXPECT_TRUE(TakeSwitch(words, "demo"));
   EXPECT_FALSE(TakeSwitch(words, "demo"));
   EXPECT_THAT(words, ElementsAre("--port=1"));
+}
+
+TEST(CommandsTest, WordsThatNobodyReadsAreErrors) {
+  EXPECT_EQ(cli::Run({"man", "--bogus"}), kExitUsage);
+  EXPECT_EQ(cli::Run({"completion", "bash", "--bogus"}), kExitUsage);
+  EXPECT_EQ(cli::Run({"help", "docter"}), kExitUsage);
 }
 
 TEST(DemoModelTest, IsFoundInAnInstallationAndInTheSourceTree) {

@@ -38,7 +38,8 @@ TEST(ConfigFileTest, NamesWithoutAValueCountAsAbsent) {
 }
 
 TEST(ConfigFileTest, ErrorsNameTheLine) {
-  EXPECT_EQ(ErrorOf("port: 1\nport: 2\n"), "server.yaml:2: port: is given twice, first at server.yaml:1");
+  EXPECT_EQ(ErrorOf("port: 1\nport: 2\n"),
+            "server.yaml:2: port: is given twice, first at server.yaml:1");
   EXPECT_EQ(ErrorOf("\nport:\n  deep: 1\n"),
             "server.yaml:2: port: must be a value or a list, not a map");
   EXPECT_EQ(ErrorOf("names: [a, [b]]\n"), "server.yaml:1: names: must be a list of plain values");
@@ -62,8 +63,9 @@ TEST(ConfigFileTest, UnknownNamesSuggestTheNearestWithTheirLine) {
   sources.read_config = ReadConfigFile;
   auto values = options::Parse(options::ProgramFor(options::kLauncher), sources);
   EXPECT_EQ(Message(values.status()),
-            path + ":2: max_total_token: unknown option; did you mean max_total_tokens? "
-                   "`penstock serve --help-all` lists the keys");
+            path +
+                ":2: max_total_token: unknown option; did you mean max_total_tokens? "
+                "`penstock serve --help-all` lists the keys");
 }
 
 }  // namespace
