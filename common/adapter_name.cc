@@ -26,8 +26,7 @@ absl::Status CheckAdapterName(std::string_view name) {
 absl::StatusOr<AdapterFolder> ParseAdapterFolder(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == text.npos || equals + 1 == text.size()) {
-    return absl::InvalidArgumentError(
-        "must be NAME=FOLDER; adapters are not fetched from the hub");
+    return absl::InvalidArgumentError("must be NAME=FOLDER; adapters are not fetched from the hub");
   }
   const std::string_view name = text.substr(0, equals);
   PENSTOCK_RETURN_IF_ERROR(CheckAdapterName(name));

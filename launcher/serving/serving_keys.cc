@@ -38,7 +38,8 @@ constexpr ServingKey OfServer(ServingKey key) {
 
 constexpr std::string_view kNoPython =
     "Penstock runs no Python: there is no handler to choose or to set up.";
-constexpr std::string_view kNoAdapters = "Adapters are given by `--lora NAME=FOLDER`, and loaded by `POST /adapters`.";
+constexpr std::string_view kNoAdapters =
+    "Adapters are given by `--lora NAME=FOLDER`, and loaded by `POST /adapters`.";
 constexpr std::string_view kNoDrafts = "There is no speculative decoding with a draft model.";
 constexpr std::string_view kNoQuantized =
     "A quantized checkpoint needs no option; `--quantize int8` makes a byte of each weight while "

@@ -140,7 +140,8 @@ void AdapterService::Down(GroupId group, Epoch epoch) {
 }
 
 AdapterService::Entry* AdapterService::FindId(const std::string& id) {
-  const auto found = std::ranges::find_if(entries_, [&id](const auto& e) { return e.second.id == id; });
+  const auto found =
+      std::ranges::find_if(entries_, [&id](const auto& e) { return e.second.id == id; });
   return found == entries_.end() ? nullptr : &found->second;
 }
 

@@ -86,7 +86,7 @@ class AdapterService final {
   bool adopted_ = false;
 
   mutable std::mutex mutex_;
-  std::map<std::string, Entry> entries_;  // by name
+  std::map<std::string, Entry> entries_;        // by name
   std::map<std::string, std::uint64_t> loads_;  // by name: how many there were
   std::deque<std::function<void()>> work_;
   std::condition_variable_any news_;

@@ -55,7 +55,7 @@ struct CoreLoop::Mailbox {
   std::size_t arrivals = 0;                          // among inputs
   std::vector<std::unique_ptr<GroupLink>> attached;  // their GroupUp is among inputs
   std::vector<std::function<void()>> after_plans;
-  bool waiting = false;                              // the loop sleeps or is about to
+  bool waiting = false;  // the loop sleeps or is about to
   bool stopping = false;
   std::thread thread;
   // The loop sleeps here. Brings results; Wake ends the sleep for all else.
@@ -214,9 +214,8 @@ bool CoreLoop::Collect(std::vector<What>& inputs) {
   Mailbox& box = *mailbox_;
   const SteadyTime deadline = NextDeadline();
   std::unique_lock lock(box.mutex);
-  for (bool in_time = true;
-       in_time && !box.stopping && box.inputs.empty() && core_->results.empty() &&
-       box.after_plans.empty();) {
+  for (bool in_time = true; in_time && !box.stopping && box.inputs.empty() &&
+                            core_->results.empty() && box.after_plans.empty();) {
     box.waiting = true;
     lock.unlock();
     in_time = box.results->Wait(deadline);

@@ -130,7 +130,7 @@ class GenerationService final : public Engine, private CoreListener {
   const PromptBuilder prompts_;
   const std::unique_ptr<GrammarChecker> grammars_;  // null: none are offered
   const std::unique_ptr<EmbedService> embedder_;    // null: the model generates text
-  AdapterService adapters_;  // outlives the requests
+  AdapterService adapters_;                         // outlives the requests
   RequestRecords records_;
   RequestLedgers ledgers_;
   PromptHistory history_;

@@ -66,7 +66,7 @@ struct ShardFacts {
   std::optional<VectorFacts> vectors;  // absent: the model generates text
   bool whole_texts = false;            // a text to embed must fit in a step
   std::vector<TokenId> eos_token_ids;
-  std::vector<ShardAdapter> adapters;  // loaded by the shard itself
+  std::vector<ShardAdapter> adapters;     // loaded by the shard itself
   std::vector<std::string> capabilities;  // optional parts of the protocol that it has
 
   bool Has(std::string_view capability) const {

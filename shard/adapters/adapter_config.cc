@@ -137,9 +137,9 @@ absl::StatusOr<std::vector<std::pair<ModulePattern, double>>> PatternsOf(const j
     const std::string where = std::string(key) + "." + std::string(name);
     auto pattern = ModulePattern::End(std::string(name));
     if (!pattern.ok()) {
-      return Refused(where, number,
-                     "must be named by a regular expression of RE2 (" +
-                         Message(pattern.status()) + ")");
+      return Refused(
+          where, number,
+          "must be named by a regular expression of RE2 (" + Message(pattern.status()) + ")");
     }
     const double wanted = number.is_number() ? number.to_number<double>() : low - 1;
     if (!(wanted >= low && wanted <= high)) {
@@ -184,7 +184,8 @@ absl::StatusOr<AdapterConfig> ParseAdapterConfig(const std::string& text) {
   if (bias != "none") return reader.Bad("bias", "none: an adapter may not bring biases");
   AdapterConfig config;
   PENSTOCK_ASSIGN_OR_RETURN(config.rank, reader.IntegerOr("r", 8, 1, kMostLoraRank));
-  PENSTOCK_ASSIGN_OR_RETURN(config.alpha, reader.NumberOr("lora_alpha", 8, -kMostAlpha, kMostAlpha));
+  PENSTOCK_ASSIGN_OR_RETURN(config.alpha,
+                            reader.NumberOr("lora_alpha", 8, -kMostAlpha, kMostAlpha));
   PENSTOCK_ASSIGN_OR_RETURN(config.rank_stabilized, reader.BoolOr("use_rslora", false));
   PENSTOCK_ASSIGN_OR_RETURN(config.targets, TargetsOf(object, reader));
   PENSTOCK_ASSIGN_OR_RETURN(auto ranks, PatternsOf(object, "rank_pattern", 1, kMostLoraRank));

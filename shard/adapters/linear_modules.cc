@@ -16,10 +16,11 @@ constexpr std::string_view kWrappers[] = {"model", "language_model", "transforme
 // The name without the parts that name wrappers.
 std::string Simplified(std::string_view name) {
   std::string simple;
-  for (const absl::string_view piece : absl::StrSplit(absl::string_view(name.data(), name.size()),
-                                                      '.')) {
+  for (const absl::string_view piece :
+       absl::StrSplit(absl::string_view(name.data(), name.size()), '.')) {
     const std::string_view part(piece.data(), piece.size());
-    if (std::find(std::begin(kWrappers), std::end(kWrappers), part) != std::end(kWrappers)) continue;
+    if (std::find(std::begin(kWrappers), std::end(kWrappers), part) != std::end(kWrappers))
+      continue;
     if (!simple.empty()) simple += '.';
     simple += part;
   }

@@ -56,9 +56,8 @@ class Reader {
       }
       adapter.deltas.push_back(std::move(delta));
     }
-    adapter.bfloat16 = std::ranges::all_of(file_.tensors(), [](const TensorInfo& tensor) {
-      return tensor.dtype == DType::kBFloat16;
-    });
+    adapter.bfloat16 = std::ranges::all_of(
+        file_.tensors(), [](const TensorInfo& tensor) { return tensor.dtype == DType::kBFloat16; });
     return adapter;
   }
 
@@ -145,8 +144,8 @@ class Reader {
     added.rank = config_.RankOf(name);
     added.scale = config_.ScaleOf(name);
     for (std::uint32_t i = 0; i < added.rank; ++i) {
-      const auto row = down.begin() + static_cast<std::ptrdiff_t>(i * module.columns +
-                                                                   part.columns.first);
+      const auto row =
+          down.begin() + static_cast<std::ptrdiff_t>(i * module.columns + part.columns.first);
       added.down.insert(added.down.end(), row, row + static_cast<std::ptrdiff_t>(delta.columns));
     }
     return added;
@@ -199,7 +198,8 @@ std::uint32_t LoraDelta::Ranks() const {
 std::uint64_t LoraAdapter::Elements() const {
   std::uint64_t elements = 0;
   for (const LoraDelta& delta : deltas) {
-    for (const LoraModule& module : delta.modules) elements += module.down.size() + module.up.size();
+    for (const LoraModule& module : delta.modules)
+      elements += module.down.size() + module.up.size();
   }
   return elements;
 }

@@ -1,6 +1,6 @@
-// The ways in which PEFT's adapter_config.json names modules: whole names or their ends, and regular
-// expressions. Expressions have the syntax of RE2, so they take linear time; what Python knows
-// beyond it (look-around, back references) is refused.
+// The ways in which PEFT's adapter_config.json names modules: whole names or their ends, and
+// regular expressions. Expressions have the syntax of RE2, so they take linear time; what Python
+// knows beyond it (look-around, back references) is refused.
 //
 // Threading: immutable.
 #pragma once

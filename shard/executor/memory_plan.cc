@@ -82,10 +82,10 @@ absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::ui
       "memory plan of rank " + std::to_string(needs.rank) + ": weights " +
       HumanBytes(needs.weight_bytes) +
       (needs.adapter_bytes > 0 ? ", adapters " + HumanBytes(needs.adapter_bytes) : "") +
-      ", scratch " + HumanBytes(needs.scratch_bytes) +
-      " for steps of " + std::to_string(needs.scratch_step_tokens) + " tokens, KV cache " + kv +
-      PerToken(needs) + "; this takes " + HumanBytes(total) + " of " + HumanBytes(free_bytes) +
-      " free" + (needs.limit.empty() ? "" : " (limit: " + needs.limit + ")");
+      ", scratch " + HumanBytes(needs.scratch_bytes) + " for steps of " +
+      std::to_string(needs.scratch_step_tokens) + " tokens, KV cache " + kv + PerToken(needs) +
+      "; this takes " + HumanBytes(total) + " of " + HumanBytes(free_bytes) + " free" +
+      (needs.limit.empty() ? "" : " (limit: " + needs.limit + ")");
   if (total <= free_bytes) return text;
   const bool chosen = needs.kv.bytes > 0 || needs.kv.share > 0;
   return absl::ResourceExhaustedError(

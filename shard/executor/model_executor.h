@@ -77,7 +77,7 @@ class ModelExecutor {
   StepBatch batch_;
   std::vector<DraftsKept> kept_;         // of the current step
   std::vector<SequenceResult> refused_;  // the same
-  bool control_applied_ = false;  // of the next plan, by a Begin that returned false
+  bool control_applied_ = false;         // of the next plan, by a Begin that returned false
 };
 
 }  // namespace penstock::shard

@@ -333,8 +333,7 @@ absl::Status ModelRank::MakeAdapters() {
 }
 
 absl::StatusOr<ReadyAdapter> ModelRank::ReadAdapter(const std::string& folder) const {
-  PENSTOCK_RETURN_IF_ERROR(
-      CheckFeature(Feature::kLora, model_->spec.model_type, model_->program));
+  PENSTOCK_RETURN_IF_ERROR(CheckFeature(Feature::kLora, model_->spec.model_type, model_->program));
   PENSTOCK_ASSIGN_OR_RETURN(const LoraAdapter read,
                             ReadLoraAdapter(folder, model_->program, model_->weight_plan));
   PENSTOCK_ASSIGN_OR_RETURN(const DeviceMemory memory, options_.device->Memory());

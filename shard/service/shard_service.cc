@@ -52,7 +52,11 @@ absl::Status Busy() { return absl::UnavailableError("the shard is busy or stoppi
 }  // namespace
 
 ServiceState::ServiceState(RankEngine& engine_in)
-    : engine(engine_in), session(engine_in), thread(kMailboxCapacity), adapter_reader(kMostAdapterCalls), facts_(engine_in.Facts()) {}
+    : engine(engine_in),
+      session(engine_in),
+      thread(kMailboxCapacity),
+      adapter_reader(kMostAdapterCalls),
+      facts_(engine_in.Facts()) {}
 
 v1::DescribeResponse ServiceState::Facts() const {
   std::lock_guard lock(facts_mutex_);

@@ -94,7 +94,8 @@ std::string GroupNeeds::RootOf(const ModelRequest& request) const {
   const std::uint32_t length = LengthOf(request);
   std::string root = request.arrival.tenant;
   if (length > 0) root += '\0' + std::to_string(length);
-  if (!request.arrival.adapter_id.empty()) root += std::string("\0a", 2) + request.arrival.adapter_id;
+  if (!request.arrival.adapter_id.empty())
+    root += std::string("\0a", 2) + request.arrival.adapter_id;
   return root;
 }
 

@@ -53,7 +53,8 @@ v1::DescribeResponse SimEngine::Facts() const {
     windows.set_layers(1);
     windows.set_window(options_.window);
   }
-  for (const char* name : {"simulated", "copy", "prefix_caching", "contrastive_search", "adapters"}) {
+  for (const char* name :
+       {"simulated", "copy", "prefix_caching", "contrastive_search", "adapters"}) {
     facts.add_capabilities(name);
   }
   if (tokenizer_ != nullptr) {

@@ -89,7 +89,8 @@ std::optional<ApiError> CheckOffered(const ModelFacts& facts, const Request& req
                   "below " + std::to_string(most) + ", the most tokens of prompt and answer",
                   std::to_string(request.parameters.max_new_tokens));
   }
-  if (request.adapters && request.adapter) return MustBe("adapter", "absent beside `adapters`", "both");
+  if (request.adapters && request.adapter)
+    return MustBe("adapter", "absent beside `adapters`", "both");
   if ((request.adapters || request.adapter) && !facts.has_adapters) {
     return Unsupported(request.adapter ? "adapter" : "adapters", "are not served");
   }

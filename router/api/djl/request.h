@@ -56,8 +56,8 @@ struct Request {
   Parameters parameters;
   bool stream = false;
   std::optional<std::string> cached_prompt;
-  std::optional<Inputs> adapters;  // of each input, or one for all; "" is the model alone
-  std::optional<std::string> adapter;  // of all inputs
+  std::optional<Inputs> adapters;       // of each input, or one for all; "" is the model alone
+  std::optional<std::string> adapter;   // of all inputs
   std::optional<json::Raw> model_name;  // taken, and without effect
 };
 

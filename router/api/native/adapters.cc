@@ -78,13 +78,14 @@ void LoadAdapter(ApiContext& context, HttpRequest request, std::shared_ptr<Excha
     return refuse("name", "`name`: " + Message(name));
   }
   if (load.folder.empty()) return refuse("folder", "`folder` must not be empty");
-  context.engine.LoadAdapter({load.name, load.folder}, [&context, exchange, name = load.name](
-                                                           const absl::Status& status) {
-    if (status.ok()) return exchange->Respond(JsonResponse(ListText(context.engine.Adapters())));
-    ApiErrorKind kind = KindOf(status);
-    if (kind == ApiErrorKind::kNotFound) kind = ApiErrorKind::kValidation;  // of a file
-    exchange->Respond(ErrorsOf(context).Response({kind, Message(status), "folder"}));
-  });
+  context.engine.LoadAdapter(
+      {load.name, load.folder}, [&context, exchange, name = load.name](const absl::Status& status) {
+        if (status.ok())
+          return exchange->Respond(JsonResponse(ListText(context.engine.Adapters())));
+        ApiErrorKind kind = KindOf(status);
+        if (kind == ApiErrorKind::kNotFound) kind = ApiErrorKind::kValidation;  // of a file
+        exchange->Respond(ErrorsOf(context).Response({kind, Message(status), "folder"}));
+      });
 }
 
 void UnloadAdapter(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {

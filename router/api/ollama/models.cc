@@ -30,8 +30,8 @@ std::string DetailsText(const ModelFacts& facts) {
 // The members of the model in each list. Sizes are not known here.
 std::string ModelMembers(const ModelFacts& facts, const std::string& name) {
   std::string out;
-  json::AppendMembers(out, "name", name, "model", name, "size", 0,
-                      "digest", facts.model_sha, "details", json::Raw{DetailsText(facts)});
+  json::AppendMembers(out, "name", name, "model", name, "size", 0, "digest", facts.model_sha,
+                      "details", json::Raw{DetailsText(facts)});
   return out;
 }
 
@@ -68,11 +68,10 @@ void Tags(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) 
 }
 
 void Running(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchange) {
-  exchange->Respond(
-      JsonResponse(ListOf(context, [](std::string& members, const ModelFacts& facts) {
-        json::AppendMembers(members, "expires_at", kNever, "size_vram", 0, "context_length",
-                            facts.max_total_tokens);
-      })));
+  exchange->Respond(JsonResponse(ListOf(context, [](std::string& members, const ModelFacts& facts) {
+    json::AppendMembers(members, "expires_at", kNever, "size_vram", 0, "context_length",
+                        facts.max_total_tokens);
+  })));
 }
 
 void Version(ApiContext&, HttpRequest, std::shared_ptr<Exchange> exchange) {

@@ -1,5 +1,5 @@
-#include "router/api/adapters.h"
 #include "router/api/openai/lower.h"
+#include "router/api/adapters.h"
 
 #include <algorithm>
 #include <optional>

@@ -28,9 +28,9 @@ bool IsAnthropic(const RequestHead& head) { return !head.Find("anthropic-version
 
 std::string AnthropicModel(const ApiContext& context, const std::string& name) {
   const ModelFacts facts = context.engine.Facts();
-  return json::ObjectText("type", "model", "id", name, "display_name", name, "created_at", UtcTime(context.started), "lifecycle",
-                          "active", "max_input_tokens", facts.max_input_tokens, "max_tokens",
-                          facts.max_total_tokens);
+  return json::ObjectText("type", "model", "id", name, "display_name", name, "created_at",
+                          UtcTime(context.started), "lifecycle", "active", "max_input_tokens",
+                          facts.max_input_tokens, "max_tokens", facts.max_total_tokens);
 }
 
 // The model, then its adapters.
@@ -54,9 +54,9 @@ void Models(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> 
   }
   models += ']';
   if (anthropic) {
-    exchange->Respond(JsonResponse(
-        json::ObjectText("data", json::Raw{models}, "has_more", false, "first_id", names.front(),
-                         "last_id", names.back())));
+    exchange->Respond(
+        JsonResponse(json::ObjectText("data", json::Raw{models}, "has_more", false, "first_id",
+                                      names.front(), "last_id", names.back())));
     return;
   }
   exchange->Respond(JsonResponse(json::ObjectText("object", "list", "data", json::Raw{models})));

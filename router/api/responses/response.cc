@@ -1,5 +1,5 @@
-#include "router/api/adapters.h"
 #include "router/api/responses/response.h"
+#include "router/api/adapters.h"
 
 #include <atomic>
 #include <ctime>

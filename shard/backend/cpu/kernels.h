@@ -189,9 +189,9 @@ struct CellKernels {
 
 // Products of one row with the rows [first, end) of the first matrix of a LoRA adapter.
 struct LoraDownArgs {
-  const void* input = nullptr;  // activations, zero up to `stride`
-  const void* down = nullptr;   // [ranks, stride]
-  std::size_t stride = 0;       // a multiple of 32
+  const void* input = nullptr;    // activations, zero up to `stride`
+  const void* down = nullptr;     // [ranks, stride]
+  std::size_t stride = 0;         // a multiple of 32
   const float* scales = nullptr;  // [ranks], which multiply the products
   std::size_t first = 0;
   std::size_t end = 0;

@@ -27,7 +27,8 @@ ReferenceAdapter::ReferenceAdapter(const LoraAdapter& adapter, at::ScalarType ty
   }
 }
 
-void ReferenceAdapter::AddTo(WeightIndex matrix, const at::Tensor& in, const at::Tensor& out) const {
+void ReferenceAdapter::AddTo(WeightIndex matrix, const at::Tensor& in,
+                             const at::Tensor& out) const {
   const auto found = deltas_.find(matrix);
   if (found == deltas_.end()) return;
   for (const Module& module : found->second) {

@@ -1,5 +1,5 @@
-#include "router/api/adapters.h"
 #include "router/api/tgi/chat/chat_prepare.h"
+#include "router/api/adapters.h"
 
 #include <algorithm>
 #include <iterator>

@@ -28,9 +28,8 @@ void AdaptedRows::Fill(const RaggedBatch& batch) {
 }
 
 bool AdaptedRows::Change(WeightIndex matrix) const {
-  return std::ranges::any_of(active_, [matrix](const CpuAdapter* adapter) {
-    return adapter->Find(matrix) != nullptr;
-  });
+  return std::ranges::any_of(
+      active_, [matrix](const CpuAdapter* adapter) { return adapter->Find(matrix) != nullptr; });
 }
 
 // Items are parts of `down`, then rows: rows with the same adapter read a part one after the other.
@@ -61,8 +60,8 @@ void AdapterProduct::Down(const GemmArgs& whole, std::size_t element, std::size_
   }
 }
 
-void AdapterProduct::Up(const GemmArgs& args, std::size_t first_row, std::size_t lanes,
-                        float* sums, const float** added) const {
+void AdapterProduct::Up(const GemmArgs& args, std::size_t first_row, std::size_t lanes, float* sums,
+                        const float** added) const {
   const std::size_t end = args.first_vector + args.vectors;
   for (std::size_t row = 0; row < args.rows; ++row) {
     const CpuAdapter* adapter = adapters[first_row + row];

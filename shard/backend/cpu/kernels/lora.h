@@ -49,7 +49,8 @@ void LoraUp(const LoraUpArgs& args) {
     float* out = args.out + v * args.step * kLanes;
     Vec sum = Load(out);
     for (std::size_t r = 0; r < args.ranks; ++r) {
-      sum = MultiplyAdd(Fill(args.low[r]), LoadActivations(up + (v * args.ranks + r) * kLanes), sum);
+      sum =
+          MultiplyAdd(Fill(args.low[r]), LoadActivations(up + (v * args.ranks + r) * kLanes), sum);
     }
     Store(out, sum);
   }

@@ -21,8 +21,8 @@ TEST(AdapterConfig, ScalesByAlphaAndRank) {
   const auto plain = Parsed(R"("r": 4, "lora_alpha": 6, "target_modules": ["q_proj"])");
   EXPECT_EQ(plain.RankOf("model.layers.0.self_attn.q_proj"), 4u);
   EXPECT_FLOAT_EQ(plain.ScaleOf("model.layers.0.self_attn.q_proj"), 1.5f);
-  const auto stable = Parsed(
-      R"("r": 4, "lora_alpha": 6, "use_rslora": true, "target_modules": "all-linear")");
+  const auto stable =
+      Parsed(R"("r": 4, "lora_alpha": 6, "use_rslora": true, "target_modules": "all-linear")");
   EXPECT_FLOAT_EQ(stable.ScaleOf("model.layers.0.self_attn.q_proj"), 3.0f);
   const auto unset = Parsed(R"("target_modules": ["q_proj"])");
   EXPECT_EQ(unset.RankOf("q_proj"), 8u);

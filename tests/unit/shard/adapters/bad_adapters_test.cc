@@ -112,8 +112,7 @@ std::vector<Case> Cases() {
       {"no targets", [](Folder& f) { f.Config(R"("lora_alpha": 8)"); }, "`target_modules` must be"},
       {"look-ahead", [](Folder& f) { f.Config(R"("target_modules": "(?=x).*")"); },
        "`target_modules` must be a regular expression of RE2"},
-      {"another rank",
-       [](Folder& f) { f.Targets(R"("rank_pattern": {"q_proj": 4})"); },
+      {"another rank", [](Folder& f) { f.Targets(R"("rank_pattern": {"q_proj": 4})"); },
        "has shape [2, 32]; must be [4, 32]: rank 4 for a base matrix of [32, 32]"},
       {"another width",
        [](Folder& f) {
@@ -151,8 +150,8 @@ std::vector<Case> Cases() {
       {"integers",
        [](Folder& f) {
          const std::string header =
-             R"({")" + kDown + R"(":{"dtype":"I32","shape":[2,32],"data_offsets":[0,256]},")" + kUp +
-             R"(":{"dtype":"F32","shape":[32,2],"data_offsets":[256,512]}})";
+             R"({")" + kDown + R"(":{"dtype":"I32","shape":[2,32],"data_offsets":[0,256]},")" +
+             kUp + R"(":{"dtype":"F32","shape":[32,2],"data_offsets":[256,512]}})";
          std::string bytes(8, '\0');
          for (std::size_t i = 0; i < 8; ++i) {
            bytes[i] = static_cast<char>(header.size() >> (8 * i) & 255);

@@ -1,5 +1,5 @@
-// LoRA adapters against PEFT: the goldens of tests/data/goldens/adapters, on each backend, whole and
-// in chunks, on one rank and on two. And in one batch each row has the bits that it has alone.
+// LoRA adapters against PEFT: the goldens of tests/data/goldens/adapters, on each backend, whole
+// and in chunks, on one rank and on two. And in one batch each row has the bits that it has alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,8 +50,10 @@ Golden ReadGolden(const std::string& name) {
   std::ostringstream text;
   text << file.rdbuf();
   const json::value root = json::parse(text.str());
-  Golden golden{name, json::value_to<std::string>(root.at("base")),
-                json::value_to<std::vector<TokenId>>(root.at("prompt")), {}};
+  Golden golden{name,
+                json::value_to<std::string>(root.at("base")),
+                json::value_to<std::vector<TokenId>>(root.at("prompt")),
+                {}};
   const auto sample = json::value_to<std::vector<TokenId>>(root.at("sample"));
   for (const json::value& item : root.at("rows").as_array()) {
     Row& row = golden.rows.emplace_back();
@@ -67,8 +69,7 @@ Golden ReadGolden(const std::string& name) {
 
 std::unique_ptr<BackendAdapter> MakeAdapter(ModelRunner& runner, const std::string& name) {
   const Model& model = runner.model();
-  const auto read =
-      ReadLoraAdapter(AdapterFolder() + "/" + name, model.program, model.weight_plan);
+  const auto read = ReadLoraAdapter(AdapterFolder() + "/" + name, model.program, model.weight_plan);
   EXPECT_TRUE(read.ok()) << read.status();
   if (!read.ok()) return nullptr;
   auto made = runner.backend().MakeAdapter(*read);
@@ -96,8 +97,7 @@ float Difference(ModelRunner& runner, const Golden& golden, std::size_t chunk) {
   const auto adapter = MakeAdapter(runner, golden.name);
   float largest = 0;
   for (const Row& golden_row : golden.rows) {
-    const auto row =
-        Prefill(runner, golden.Begin(golden_row.position + 1), adapter.get(), chunk);
+    const auto row = Prefill(runner, golden.Begin(golden_row.position + 1), adapter.get(), chunk);
     for (const auto& [token, logit] : golden_row.logits) {
       largest = std::max(largest, std::fabs(row.at(static_cast<std::size_t>(token)) - logit));
     }
@@ -168,8 +168,8 @@ TEST_P(AdapterGoldens, RowsOfABatchHaveTheBitsThatTheyHaveAlone) {
     const auto sequence = static_cast<int>(i);
     const std::vector<TokenId> before(texts[i].begin(), texts[i].end() - 1);
     prompts.push_back({.sequence = sequence, .tokens = before, .adapter = adapters[i % 4].get()});
-    last.push_back({.sequence = sequence, .tokens = {texts[i].back()},
-                    .adapter = adapters[i % 4].get()});
+    last.push_back(
+        {.sequence = sequence, .tokens = {texts[i].back()}, .adapter = adapters[i % 4].get()});
   }
   runner->Step(prompts);
   const auto together = runner->Step(last);
