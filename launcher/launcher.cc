@@ -120,7 +120,7 @@ std::string BackendLine(const options::Values& values) {
 
 int Launch(options::Values values, const ServingSource& serving) {
   Problem problem = Prepare(values);
-  serving.Tell();
+  serving.Tell(values);
   if (values.GetBool("env") && !values.HasValue("model-id")) return kExitOk;
   Console console(values);
   absl::StatusOr<Machine> machine = FindMachine();

@@ -101,6 +101,8 @@ bool Values::HasValue(std::string_view name) const {
 
 Source Values::SourceOf(std::string_view name) const { return At(name).source; }
 
+const std::string& Values::WhereOf(std::string_view name) const { return At(name).where; }
+
 const std::string& Values::TextOf(std::string_view name) const { return At(name).text; }
 
 absl::Status Values::Set(std::string_view name, std::string_view text, Source source,

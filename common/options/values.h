@@ -52,6 +52,7 @@ class Values {
   bool IsSet(std::string_view name) const;  // not by the default or the profile
   bool HasValue(std::string_view name) const;
   Source SourceOf(std::string_view name) const;
+  const std::string& WhereOf(std::string_view name) const;  // as --print-config shows it
 
   // The text as on a command line; empty if unset.
   const std::string& TextOf(std::string_view name) const;

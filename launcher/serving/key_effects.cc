@@ -57,15 +57,14 @@ KeyEffect TensorParallel(const std::string& value) {
 
 KeyEffect DType(const std::string& value) {
   if (value == "int8") {
-    return Must("fp32, bf16, fp16 or auto: weights of 8 bits are --quantize int8");
+    return Must("fp32, bf16, fp16 or auto; for weights of 8 bits start with --quantize int8");
   }
   if (value != "fp16" && value != "float16" && value != "half") return Sets("dtype", value);
   KeyEffect effect = Sets("dtype", "auto");
   effect.note =
       "option.dtype=" + value +
-      ": a CPU has no arithmetic in float16, so the checkpoint's own type is computed, and "
-      "float32 if that is float16 (it holds every float16 value exactly). bf16 takes as "
-      "little memory as fp16";
+      ": CPUs do not compute in float16; a checkpoint in bfloat16 is computed in bfloat16, any "
+      "other in float32, which holds every float16 value exactly";
   return effect;
 }
 

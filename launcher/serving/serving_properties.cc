@@ -73,7 +73,7 @@ class Gatherer {
     const KeyEffect effect = ApplyServingKey(*row, value);
     if (!effect.error.empty()) {
       errors_ +=
-          (errors_.empty() ? "" : "\n") + where + ": " + key + "=" + value + " " + effect.error;
+          (errors_.empty() ? "" : "\n") + where + ": " + key + "=" + value + ": " + effect.error;
       return;
     }
     const bool variable = source == options::Source::kEnvironment;
@@ -205,7 +205,7 @@ absl::StatusOr<ServingSettings> ReadServingProperties(const std::string& path,
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::string text,
       ReadFile(file.string(),
-               "--serving-properties " + path + (file == path ? "" : "/serving.properties")));
+               "--serving-properties " + path + (file == path ? "" : "/serving.properties") + ":"));
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   return ParseServingProperties(text, file.string(), folder.string(), environment, batch_size);
 }
@@ -226,18 +226,23 @@ absl::StatusOr<std::vector<ConfigEntry>> ServingSource::Read(
       assumed ? ParseServingProperties("", path, path, ProcessEnvironment(), batch)
               : ReadServingProperties(path, ProcessEnvironment(), batch);
   if (!settings.ok()) return settings.status();
-  path_ = path;
+  from_ = assumed ? "--api-profile djl sets, where nothing else does" : path + " sets";
   settings_ = *std::move(settings);
   return settings_.entries;
 }
 
-void ServingSource::Tell() const {
-  if (path_.empty()) return;
+std::string ServingSource::Describe(const options::Values& values) const {
   std::string chosen;
   for (const ConfigEntry& entry : settings_.entries) {
-    chosen += " --" + entry.key + " " + entry.values.front();
+    const bool counts = values.SourceOf(entry.key) == entry.source &&
+                        values.WhereOf(entry.key) == entry.where;
+    if (counts) chosen += " --" + entry.key + " " + values.TextOf(entry.key);
   }
-  log::Info("serving.properties of " + path_ + ":" + chosen);
+  return chosen.empty() ? "" : from_ + ":" + chosen;
+}
+
+void ServingSource::Tell(const options::Values& values) const {
+  if (const std::string text = Describe(values); !text.empty()) log::Info(text);
   for (const std::string& note : settings_.notes) log::Info(note);
   for (const std::string& warning : settings_.warnings) log::Warn(warning);
 }

@@ -48,14 +48,17 @@ absl::StatusOr<ServingSettings> ParseServingProperties(std::string_view text,
 class ServingSource {
  public:
   options::ReadMore Reader();
-  // Logs the notes and the resulting options. Call it once.
-  void Tell() const;
+  // "serving.properties sets: --port 8080": what it adds to `values`, without what something else
+  // overrides. Empty if it adds nothing.
+  std::string Describe(const options::Values& values) const;
+  // Logs that and the notes. Call it once.
+  void Tell(const options::Values& values) const;
 
  private:
   absl::StatusOr<std::vector<options::ConfigEntry>> Read(
       const std::function<std::string(std::string_view)>& text_of);
 
-  std::string path_;  // empty: not asked for
+  std::string from_;  // "serving.properties sets"; empty: not asked for
   ServingSettings settings_;
 };
 

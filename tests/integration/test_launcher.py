@@ -153,7 +153,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path):
 @pytest.mark.parametrize(("options", "env", "error"), [
     (["--config", "/nope.yaml"], {}, "--config /nope.yaml: cannot be read: No such file"),
     (["--model-id"], {}, "--model-id: a value is missing"),
-    (["--serving-properties", "/nope"], {}, "--serving-properties /nope cannot be read: No such file"),
+    (["--serving-properties", "/nope"], {}, "--serving-properties /nope: cannot be read: No such file"),
     ([], {"PENSTOCK_PROT": "3"}, "PENSTOCK_PROT: unknown variable; did you mean PENSTOCK_PORT?"),
     ([], {}, "--model-id: is required; type `penstock serve FOLDER`"),
 ])

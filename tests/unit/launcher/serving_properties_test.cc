@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -22,7 +23,9 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::Pair;
+using ::testing::StartsWith;
 
 std::vector<std::pair<std::string, std::string>> Pairs(const std::string& text) {
   std::vector<std::pair<std::string, std::string>> pairs;
@@ -132,7 +135,7 @@ TEST(ServingPropertiesTest, TheExampleOfSeqSchedulerIsUnderstood) {
 TEST(ServingPropertiesTest, Float16IsExplained) {
   const auto settings = ParseServingProperties("option.dtype=fp16", "f", "/m", {});
   ASSERT_TRUE(settings.ok());
-  EXPECT_THAT(settings->notes, ElementsAre(HasSubstr("a CPU has no arithmetic in float16")));
+  EXPECT_THAT(settings->notes, ElementsAre(HasSubstr("CPUs do not compute in float16")));
 }
 
 TEST(ServingPropertiesTest, TheFileOverridesTheEnvironment) {
@@ -202,10 +205,10 @@ TEST(ServingPropertiesTest, RefusalsNameEveryKeyAndTheReason) {
   const std::string error = ErrorOf(
       "option.quantize=bitsandbytes8\nengine=Python\noption.adapters=x\n"
       "option.rolling_batch=magic\noption.model_id=s3://bucket/model\n");
-  EXPECT_THAT(error, HasSubstr("f:1: option.quantize=bitsandbytes8 is not taken. Weights are"));
-  EXPECT_THAT(error, HasSubstr("f:3: option.adapters=x is not taken. Adapters"));
-  EXPECT_THAT(error, HasSubstr("f:4: option.rolling_batch=magic must be scheduler, auto"));
-  EXPECT_THAT(error, HasSubstr("f:5: option.model_id=s3://bucket/model must be a folder"));
+  EXPECT_THAT(error, HasSubstr("f:1: option.quantize=bitsandbytes8: is not taken. Weights are"));
+  EXPECT_THAT(error, HasSubstr("f:3: option.adapters=x: is not taken. Adapters"));
+  EXPECT_THAT(error, HasSubstr("f:4: option.rolling_batch=magic: must be scheduler, auto"));
+  EXPECT_THAT(error, HasSubstr("f:5: option.model_id=s3://bucket/model: must be a folder"));
 }
 
 TEST(ServingPropertiesTest, UnknownKeysAreNamedAndIgnored) {
@@ -230,6 +233,34 @@ TEST(ServingPropertiesTest, BadValuesAreRefusedWithTheirLine) {
   EXPECT_EQ(Message(values.status()), file +
                                           ":2: option.max_sparsity: max-sparsity: 1.5: must be a "
                                           "number from 0 to 1");
+}
+
+// What `source` adds on the command line `arguments`.
+std::string Added(const std::vector<std::string>& arguments) {
+  ServingSource source;
+  options::Sources sources;
+  sources.arguments = arguments;
+  sources.read_more = source.Reader();
+  const auto values = options::Parse(options::ProgramFor(options::kLauncher), sources);
+  EXPECT_TRUE(values.ok()) << values.status();
+  return values.ok() ? source.Describe(*values) : "";
+}
+
+TEST(ServingSourceTest, DescribesOnlyWhatCounts) {
+  TempFolder dir;
+  const std::string file =
+      dir.Write("serving.properties", "option.model_id=x\noption.max_sparsity=0.5\n");
+  EXPECT_EQ(Added({"--serving-properties", file, "--port", "3000", "--model-id", "y"}),
+            file + " sets: --api-profile djl --hostname 0.0.0.0 --max-batch-size 32 "
+                   "--max-concurrent-requests 1032 --max-sparsity 0.5 --payload-limit 64MiB");
+  EXPECT_EQ(Added({"--model-id", "y"}), "");
+}
+
+TEST(ServingSourceTest, AnAbsentFolderOfContainersIsNotNamed) {
+  if (std::filesystem::exists(kDjlModelFolder)) GTEST_SKIP() << "this machine has the folder";
+  const std::string text = Added({"--api-profile", "djl", "--model-id", "demo/model"});
+  EXPECT_THAT(text, StartsWith("--api-profile djl sets, where nothing else does: --hostname "));
+  EXPECT_THAT(text, Not(HasSubstr(std::string(kDjlModelFolder))));
 }
 
 // Each key with a value of every kind of row.
