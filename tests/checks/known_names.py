@@ -29,7 +29,7 @@ EXTERNAL = {name for group in EXTERNAL_GROUPS.values() for name in group.split()
 # Commands of these programs have options that are not checked.
 EXTERNAL_PROGRAMS = set(
     """
-    curl ctest docker helm kubectl numactl openssl pip promtool tar useradd
+    apt curl ctest docker helm kubectl numactl openssl pip promtool tar useradd
     """.split()
 )
 # Options of other programs that prose names without a command.
