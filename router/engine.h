@@ -471,7 +471,7 @@ class Engine {
   virtual bool Watch(std::shared_ptr<StepSink>) { return false; }
 
   // LoRA adapters, by name. The calls of `done` may come from any thread, perhaps inside; it must
-  // not block. Load: AlreadyExists, or why the folder cannot be loaded. Unload: NotFound, or OK
+  // not block. Load: why the folder cannot be loaded. Unload: NotFound, or OK
   // once no running request uses it.
   using AdapterDone = std::function<void(absl::Status)>;
   virtual std::vector<AdapterInfo> Adapters() const { return {}; }

@@ -1,4 +1,4 @@
-// adapter_config.json of a PEFT folder (github.com/huggingface/peft, tuners/lora/config.py). Keys
+// adapter_config.json of a PEFT folder (https://github.com/huggingface/peft). Keys
 // that change answers and that are not understood are refused by name.
 #pragma once
 

@@ -9,6 +9,7 @@
 #include "common/log.h"
 #include "common/status.h"
 #include "common/time.h"
+#include "shard/executor/adapter_loading.h"
 #include "shard/executor/warmup_sweep.h"
 #include "shard/executor/warmup_table.h"
 #include "shard/model/features.h"
@@ -146,16 +147,7 @@ v1::DescribeResponse ModelRank::Facts() const {
   if (options_.model.rank == 0 ? grammars_ != nullptr : MayOfferGrammars()) {
     facts.add_capabilities("grammar");
   }
-  if (backend_->HasAdapters() && WhyNot(Feature::kLora, program).empty()) {
-    facts.add_capabilities("adapters");
-  }
-  for (const auto& [id, ready] : adapters_.all()) {
-    v1::Adapter& adapter = *facts.add_adapters();
-    adapter.set_id(id);
-    adapter.set_folder(ready.folder);
-    adapter.set_rank(ready.rank);
-    adapter.set_bytes(ready.bytes);
-  }
+  AddAdapterFacts(*backend_, program, adapters_, facts);
   if (model_->pooling) AddPoolingFacts(model_->spec, *model_->pooling, facts);
   facts.set_fingerprint(model_->fingerprint);
   facts.set_parameters(model_->parameters);
@@ -167,7 +159,7 @@ absl::StatusOr<RankPlan> ModelRank::Plan() {
   PENSTOCK_ASSIGN_OR_RETURN(Model model, options_.open_model(options_.model));
   model_.emplace(std::move(model));
   PENSTOCK_RETURN_IF_ERROR(CheckOptions());
-  PENSTOCK_RETURN_IF_ERROR(ReadAdapters());
+  PENSTOCK_ASSIGN_OR_RETURN(read_adapters_, ReadAdapters(options_.adapters, *model_));
   if (options_.padded) JoinKvGroups(model_->program);  // a padded KV row holds every position
   weight_bytes_ = model_->WeightBytes();
   if (options_.weight_bytes) {
@@ -192,7 +184,8 @@ absl::Status ModelRank::Load(const LoadCallback& progress) {
   if (options_.on_plan) options_.on_plan(plan);
   StartGrammars();
   PENSTOCK_RETURN_IF_ERROR(MakeBackend(progress));
-  PENSTOCK_RETURN_IF_ERROR(MakeAdapters());
+  PENSTOCK_RETURN_IF_ERROR(
+      MakeAdapters(options_.adapters, std::exchange(read_adapters_, {}), *backend_, adapters_));
   if (model_->pooling) {
     PENSTOCK_ASSIGN_OR_RETURN(head_, HeadLayers::Load(*model_, options_.model.folder));
   }
@@ -274,10 +267,7 @@ MemoryNeeds ModelRank::Needs(std::uint32_t step_tokens, const DeviceMemory& memo
   needs.auto_share = memory.auto_share;
   needs.limit = memory.limit;
   needs.weight_bytes = weight_bytes_;
-  for (const LoraAdapter& adapter : read_adapters_) {
-    needs.adapter_bytes +=
-        adapter.Elements() * (adapter.bfloat16 ? DTypeBytes(DType::kBFloat16) : sizeof(float));
-  }
+  needs.adapter_bytes = AdapterBytes(read_adapters_);
   // On a CPU most buffers are float32, whatever the type of the model.
   const bool cpu = options_.model.device.kind == Device::Kind::kCpu;
   const std::size_t element = cpu ? sizeof(float) : DTypeBytes(model_->dtype);
@@ -308,45 +298,8 @@ absl::Status ModelRank::MakeBackend(const LoadCallback& progress) {
   return absl::OkStatus();
 }
 
-absl::Status ModelRank::ReadAdapters() {
-  read_adapters_.clear();
-  for (const AdapterFolder& adapter : options_.adapters) {
-    auto read = ReadLoraAdapter(adapter.folder, model_->program, model_->weight_plan);
-    if (!read.ok()) return WithContext(read.status(), "adapter " + adapter.name);
-    read_adapters_.push_back(*std::move(read));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ModelRank::MakeAdapters() {
-  for (std::size_t i = 0; i < read_adapters_.size(); ++i) {
-    const AdapterFolder& of = options_.adapters[i];
-    auto made = backend_->MakeAdapter(read_adapters_[i]);
-    if (!made.ok()) return WithContext(made.status(), "adapter " + of.name);
-    const std::uint64_t bytes = (*made)->MemoryBytes();
-    adapters_.Add(of.name, {*std::move(made), of.folder, read_adapters_[i].rank, bytes});
-    log::Info("adapter " + of.name + ": rank " + std::to_string(read_adapters_[i].rank) + ", " +
-              HumanBytes(bytes));
-  }
-  read_adapters_ = {};
-  return absl::OkStatus();
-}
-
 absl::StatusOr<ReadyAdapter> ModelRank::ReadAdapter(const std::string& folder) const {
-  PENSTOCK_RETURN_IF_ERROR(CheckFeature(Feature::kLora, model_->spec.model_type, model_->program));
-  PENSTOCK_ASSIGN_OR_RETURN(const LoraAdapter read,
-                            ReadLoraAdapter(folder, model_->program, model_->weight_plan));
-  PENSTOCK_ASSIGN_OR_RETURN(const DeviceMemory memory, options_.device->Memory());
-  const std::uint64_t needed = read.Elements() * sizeof(float);
-  if (needed > memory.free_bytes / std::max(1u, memory.ranks)) {
-    return absl::ResourceExhaustedError(folder + ": the adapter takes up to " + HumanBytes(needed) +
-                                        " of each rank, and " + HumanBytes(memory.free_bytes) +
-                                        " are free");
-  }
-  auto made = backend_->MakeAdapter(read);
-  if (!made.ok()) return WithContext(made.status(), folder);
-  const std::uint64_t bytes = (*made)->MemoryBytes();
-  return ReadyAdapter{*std::move(made), folder, read.rank, bytes};
+  return LoadAdapter(folder, *model_, *backend_, *options_.device);
 }
 
 absl::Status ModelRank::Configure(const v1::ConfigureRequest& setup) {

@@ -101,9 +101,6 @@ class ModelRank final : public RankEngine {
  private:
   absl::Status CheckOptions() const;
   absl::Status MakeBackend(const LoadCallback& progress);
-  // Of the options: before the weights are read, so that a wrong folder is named at once.
-  absl::Status ReadAdapters();
-  absl::Status MakeAdapters();
   bool MayOfferGrammars() const;
   void StartGrammars();
   void FinishGrammars();

@@ -42,7 +42,7 @@ constexpr std::string_view kVllmHead = R"(
 `--vllm-metrics` adds these, for vLLM's dashboards and for the endpoint picker of the Gateway API
 inference extension. The values are those of Penstock's metrics, with Penstock's buckets. Each has
 the labels `model_name` and `engine` (always `0`: a router has one queue). There is no
-`vllm:lora_requests_info`, since Penstock serves no adapters.
+`vllm:lora_requests_info`.
 
 | Metric | From | Labels | Meaning |
 |---|---|---|---|

@@ -80,7 +80,7 @@ struct Case {
 const std::string kDown = std::string(kModule) + ".lora_A.weight";
 const std::string kUp = std::string(kModule) + ".lora_B.weight";
 
-std::vector<Case> Cases() {
+std::vector<Case> BadConfigs() {
   return {
       {"no config", [](Folder& f) { fs::remove(f.folder / "adapter_config.json"); },
        "adapter_config.json"},
@@ -112,6 +112,11 @@ std::vector<Case> Cases() {
       {"no targets", [](Folder& f) { f.Config(R"("lora_alpha": 8)"); }, "`target_modules` must be"},
       {"look-ahead", [](Folder& f) { f.Config(R"("target_modules": "(?=x).*")"); },
        "`target_modules` must be a regular expression of RE2"},
+  };
+}
+
+std::vector<Case> BadWeights() {
+  return {
       {"another rank", [](Folder& f) { f.Targets(R"("rank_pattern": {"q_proj": 4})"); },
        "has shape [2, 32]; must be [4, 32]: rank 4 for a base matrix of [32, 32]"},
       {"another width",
@@ -168,7 +173,9 @@ std::vector<Case> Cases() {
 TEST(BadAdapters, AreRefusedWithOneLine) {
   EXPECT_EQ(Folder().Error(0, 1), "") << "the folder that is spoilt is good";
   EXPECT_EQ(Folder().Error(1, 2), "");
-  for (const Case& one : Cases()) {
+  std::vector<Case> cases = BadConfigs();
+  for (Case& one : BadWeights()) cases.push_back(std::move(one));
+  for (const Case& one : cases) {
     SCOPED_TRACE(one.name);
     Folder folder;
     one.spoil(folder);
