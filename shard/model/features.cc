@@ -6,8 +6,7 @@ namespace penstock::shard {
 
 std::string_view WhyNot(Feature feature, const Program& program) {
   if (feature == Feature::kLora) return "adapters are not loaded yet";
-  const bool computed =
-      feature == Feature::kChunkedPrefill || feature == Feature::kPreemption;
+  const bool computed = feature == Feature::kChunkedPrefill || feature == Feature::kPreemption;
   if (program.ComputedElsewhere() && !computed) return "transformers keeps the caches";
   if (program.states.empty()) return "";
   switch (feature) {
