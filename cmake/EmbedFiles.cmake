@@ -1,4 +1,4 @@
-# cmake -DOUT=a.cc -DNAMESPACE=x::y -DHEADER=x/files.h -DFILES=page/a.js|page/b.css -P EmbedFiles.cmake
+# cmake -DOUT=a.cc -DNAMESPACE=x::y -DHEADER=router/api/console/files.h -DFILES=a.js|b.css -P EmbedFiles.cmake
 #
 # Writes the table that HEADER declares as Files(): names and bytes of the files.
 string(REPLACE "|" ";" FILES "${FILES}")

@@ -117,23 +117,29 @@ constexpr EngineRule kEngineRules[] = {
     {"task", "auto|generate"},
 };
 
+bool IsGiven(const Values& values, std::string_view name) {
+  return Find(values.program(), name) != nullptr && values.IsSet(name);
+}
+
+// Options that say nothing without --engine transformers. text-generation-inference takes the
+// permission for every model, so only the launcher under its own name refuses that.
+void CheckNoEngine(const Values& values, std::vector<std::string>& errors) {
+  const bool penstock = Find(values.program(), "api-profile") != nullptr &&
+                        values.GetString("api-profile") == "penstock";
+  const bool permission =
+      penstock && IsGiven(values, "trust-remote-code") && values.GetBool("trust-remote-code");
+  for (std::string_view name : {"python", "trust-remote-code"}) {
+    if (name == "python" ? !IsGiven(values, name) : !permission) continue;
+    errors.push_back(absl::StrCat("--", std::string(name), " ", values.TextOf(name),
+                                  ": must come with --engine transformers"));
+  }
+}
+
 void CheckEngine(const Values& values, std::vector<std::string>& errors) {
   if (Find(values.program(), "engine") == nullptr) return;
-  if (values.GetString("engine") != "transformers") {
-    for (std::string_view name : {"python", "trust-remote-code"}) {
-      if (Find(values.program(), name) == nullptr || !values.IsSet(name)) continue;
-      // text-generation-inference takes the permission for every model.
-      const bool penstock = Find(values.program(), "api-profile") == nullptr ||
-                            values.GetString("api-profile") == "penstock";
-      const bool given = name == "python" || values.GetBool(name);
-      if (!penstock || !given) continue;
-      errors.push_back(absl::StrCat("--", std::string(name), " ", values.TextOf(name),
-                                    ": must come with --engine transformers"));
-    }
-    return;
-  }
+  if (values.GetString("engine") != "transformers") return CheckNoEngine(values, errors);
   for (const EngineRule& rule : kEngineRules) {
-    if (Find(values.program(), rule.name) == nullptr || !values.IsSet(rule.name)) continue;
+    if (!IsGiven(values, rule.name)) continue;
     const std::vector<std::string_view> allowed = Pieces(rule.values);
     const std::string& text = values.TextOf(rule.name);
     if (std::find(allowed.begin(), allowed.end(), text) != allowed.end()) continue;

@@ -5,8 +5,7 @@
 namespace penstock::shard {
 
 std::string_view WhyNot(Feature feature, const Program& program) {
-  const bool computed =
-      feature == Feature::kChunkedPrefill || feature == Feature::kPreemption;
+  const bool computed = feature == Feature::kChunkedPrefill || feature == Feature::kPreemption;
   if (program.ComputedElsewhere() && !computed) {
     return feature == Feature::kLora ? "transformers computes the model"
                                      : "transformers keeps the caches";

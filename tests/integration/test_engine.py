@@ -33,7 +33,7 @@ def python():
 
 @pytest.fixture
 def own(python, tmp_path):
-    """own(plant): a folder whose modeling_own.py has that fault."""
+    """own(plant): a folder with a model whose code has that fault."""
     def write(plant=""):
         folder = tmp_path / f"own{plant}"
         subprocess.run([python, HELPER, "own", folder, MODELS / "llama", plant], check=True)

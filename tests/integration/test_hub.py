@@ -85,6 +85,16 @@ def test_the_cache_of_huggingface_hub_needs_no_hub(tmp_path, hub):
     assert code == 0 and os.path.samefile(folder, pathlib.Path(theirs).parent)
 
 
+def test_code_of_a_model_is_fetched_with_permission_only(tmp_path):
+    code = ("modeling_own.py", b"OWN = 1\n")
+    with FakeHub(REPO, {**FILES, code[0]: code[1]}) as hub:
+        exit_code, folder, _ = fetch(tmp_path, hub)
+        assert exit_code == 0 and not (pathlib.Path(folder) / code[0]).exists()
+        options = ("--engine", "transformers", "--trust-remote-code")
+        assert fetch(tmp_path, hub, options=options)[:2] == (0, folder)
+        assert (pathlib.Path(folder) / code[0]).read_bytes() == code[1]
+
+
 def test_a_second_start_fetches_nothing(tmp_path, hub):
     assert fetch(tmp_path, hub)[0] == 0
     served = hub.served

@@ -18,8 +18,8 @@ constexpr std::int64_t kMostLayers = 4096;
 constexpr std::int64_t kMostDim = 1 << 20;
 
 absl::Status Bad(std::string_view field) {
-  return absl::InternalError(absl::StrCat("the Python process describes the model without a usable `",
-                                          std::string(field), "`"));
+  return absl::InternalError(absl::StrCat(
+      "the Python process describes the model without a usable `", std::string(field), "`"));
 }
 
 absl::StatusOr<std::int64_t> Number(const boost::json::value* value, std::string_view field,
@@ -61,9 +61,9 @@ absl::StatusOr<CacheShape> ReadCache(const boost::json::value& value) {
   if (!value.is_array() || value.as_array().size() != 3) return Bad("caches");
   const boost::json::array& sizes = value.as_array();
   CacheShape shape;
-  for (const auto& [size, field] : {std::pair(&sizes[0], &CacheShape::kv_heads),
-                                    std::pair(&sizes[1], &CacheShape::key_dim),
-                                    std::pair(&sizes[2], &CacheShape::value_dim)}) {
+  for (const auto& [size, field] :
+       {std::pair(&sizes[0], &CacheShape::kv_heads), std::pair(&sizes[1], &CacheShape::key_dim),
+        std::pair(&sizes[2], &CacheShape::value_dim)}) {
     PENSTOCK_ASSIGN_OR_RETURN(const std::int64_t number, Number(size, "caches", 1, kMostDim));
     shape.*field = static_cast<std::uint32_t>(number);
   }

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <bit>
+#include <boost/json/serialize.hpp>
 #include <cerrno>
 #include <cstring>
 #include <utility>

@@ -58,7 +58,10 @@ class Descriptor {
   int get() const { return fd_; }
   int Release() { return std::exchange(fd_, -1); }
   // Out of the way of those that the child has.
-  void MoveUp() { fd_ = ::fcntl(Descriptor(fd_).get(), F_DUPFD_CLOEXEC, kFirstOther); }
+  void MoveUp() {
+    const int higher = ::fcntl(fd_, F_DUPFD_CLOEXEC, kFirstOther);
+    ::close(std::exchange(fd_, higher));
+  }
 
  private:
   int fd_;

@@ -76,12 +76,12 @@ class TransformersBackend final : public Backend {
 
 absl::Status TransformersBackend::Load(const LoadProgress& progress) {
   const std::uint64_t total = options_.weight_bytes;
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const Frame loaded,
-      options_.child->Call({{"call", "load"}}, {}, 0,
-                           [&](std::string_view stage, std::uint64_t bytes) {
-                             return progress(stage, std::min(bytes, total), total);
-                           }));
+  PENSTOCK_ASSIGN_OR_RETURN(const Frame loaded,
+                            options_.child->Call({{"call", "load"}}, {}, 0,
+                                                 [&](std::string_view stage, std::uint64_t bytes) {
+                                                   return progress(stage, std::min(bytes, total),
+                                                                   total);
+                                                 }));
   weight_bytes_ = NumberOf(loaded.header, "weight_bytes");
   ways_ = TextOf(loaded.header, "ways");
   const auto* notes = loaded.header.if_contains("notes");

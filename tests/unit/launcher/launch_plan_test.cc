@@ -127,6 +127,20 @@ TEST(LaunchPlanTest, BackendReferenceHasAProgramOfItsOwn) {
   EXPECT_EQ(program({"--backend=reference", "--device=cuda"}), "/opt/bin/penstock-shard-cuda");
 }
 
+TEST(LaunchPlanTest, EngineTransformersRunsInTheProgramForCpus) {
+  Machine machine = kMachine;
+  machine.gpus = {"0"};
+  machine.cuda_shard = machine.torch_shard = true;
+  machine.has_kernels = false;
+  const options::Values values = ValuesOf({"--engine=transformers", "--python=/opt/python"});
+  const auto plan = MakeLaunchPlan(values, machine);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->shards[0].program, "/opt/bin/penstock-shard");
+  EXPECT_THAT(plan->shards[0].arguments, Contains("--engine=transformers"));
+  EXPECT_THAT(plan->shards[0].arguments, Contains("--python=/opt/python"));
+  EXPECT_THAT(plan->router.arguments, Contains("--engine=transformers"));
+}
+
 TEST(LaunchPlanTest, RanksMayShareGpusOnRequest) {
   Machine machine = kMachine;
   machine.gpus = {"3"};

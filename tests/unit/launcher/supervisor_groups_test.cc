@@ -52,6 +52,19 @@ TEST_F(SupervisorGroupsTest, ADeadRankTakesItsGroupOnlyWhichIsStartedAgain) {
   EXPECT_NE(pids_["shard-3"], before["shard-3"]);
 }
 
+TEST_F(SupervisorGroupsTest, ASingleGroupIsStartedAgainWhereThatIsWanted) {
+  on_ready_ = [&] { ::kill(pids_["shard-1"], SIGKILL); };
+  on_group_ = [&](const std::string& news) {
+    if (news == "group 0 is loaded again and joins the router") Send(SIGTERM);
+  };
+  timeouts_.restart.single = true;
+  EXPECT_EQ(Run({WithPid(), WithPid()}, kGood, 2).exit_code, 0);
+  EXPECT_THAT(events_, Contains(StartsWith("group 0 is down: shard-1 (rank 1, pid ")));
+
+  timeouts_.restart.single = false;
+  EXPECT_EQ(Run({WithPid(), WithPid()}, kGood, 2).exit_code, kExitShardLost);
+}
+
 TEST_F(SupervisorGroupsTest, AStoppedRankTakesItsGroupOnlyWhichIsStartedAgain) {
   timeouts_.rank = milliseconds(50);
   on_ready_ = [&] { StopOrContinue("shard-0", SIGSTOP); };

@@ -241,6 +241,11 @@ TEST(ParseTest, OptionsAreCheckedAgainstEachOther) {
   EXPECT_THAT(ErrorsOf(ParseLauncher(
                   Launch({"--prefill=whole", "--max-input-tokens=100", "--max-step-tokens=64"}))),
               ElementsAre(HasSubstr("--max-input-tokens 100: must be at most")));
+  EXPECT_THAT(ErrorsOf(ParseLauncher(Launch(
+                  {"--engine=transformers", "--num-shard=2", "--speculate=0", "--dtype=f16"}))),
+              ElementsAre("--num-shard 2: must be 1 with --engine transformers",
+                          "--dtype float16: must be auto or float32 or bfloat16 with --engine "
+                          "transformers"));
   EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({"--max-step-tokens=64"}))), IsEmpty());
 }
 

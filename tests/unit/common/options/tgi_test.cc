@@ -192,6 +192,17 @@ TEST(TgiFlagsTest, ShortLetters) {
   EXPECT_TRUE(values->GetBool("env"));
 }
 
+TEST(TgiFlagsTest, PermissionForCodeNeedsAnEngineUnderOurOwnName) {
+  const ProgramOptions ours = ProgramAs(kLauncher, "./penstock-launcher");
+  EXPECT_TRUE(ParseAs(ours, {"--model-id=m", "--trust-remote-code", "--engine=transformers"}).ok());
+  EXPECT_EQ(ParseAs(ours, {"--model-id=m", "--trust-remote-code"}).status().message(),
+            "--trust-remote-code true: must come with --engine transformers");
+  EXPECT_EQ(ParseAs(ours, {"--model-id=m", "--python=/usr/bin/python3"}).status().message(),
+            "--python /usr/bin/python3: must come with --engine transformers");
+  // The launcher passes the flag on.
+  EXPECT_TRUE(ParseAs(ProgramFor(kShard), {"--model-id=m", "--trust-remote-code"}).ok());
+}
+
 TEST(TgiFlagsTest, PenstockLauncherTakesThemToo) {
   auto values = ParseAs(ProgramAs(kLauncher, "./penstock-launcher"),
                         {"--model-id=m", "--quantize=awq", "--speculate", "0"});
