@@ -2,8 +2,10 @@
 #include <absl/strings/escaping.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
+#include <boost/json/value_to.hpp>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
