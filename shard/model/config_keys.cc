@@ -86,6 +86,32 @@ absl::Status RequireSilu(const ConfigReader& config) {
   return activation == Activation::kSilu ? absl::OkStatus() : config.Bad(key, "silu");
 }
 
+absl::StatusOr<float> ReadMultiplier(const ConfigReader& config, std::string_view key) {
+  PENSTOCK_ASSIGN_OR_RETURN(const double value, config.NumberOr(key, 1.0, 1e-6, 1e6));
+  return static_cast<float>(value);
+}
+
+absl::StatusOr<std::optional<float>> ReadClip(const ConfigReader& config) {
+  constexpr char kKey[] = "clip_qkv";
+  if (!config.Has(kKey)) return std::nullopt;
+  PENSTOCK_ASSIGN_OR_RETURN(const double limit, config.Number(kKey, 1e-6, 1e6));
+  return static_cast<float>(limit);
+}
+
+absl::Status ReadRotaryDim(const ConfigReader& config, std::uint32_t absent, ModelSpec& spec) {
+  constexpr char kKey[] = "rotary_dim";
+  PENSTOCK_ASSIGN_OR_RETURN(spec.rope.dim, config.IntegerOr(kKey, absent, 2, spec.head_dim));
+  if (spec.rope.dim <= spec.head_dim && spec.rope.dim % 2 == 0) return absl::OkStatus();
+  return config.Bad(
+      kKey, "even and at most the " + std::to_string(spec.head_dim) + " dimensions of a head");
+}
+
+absl::Status ReadKvHeads(const ConfigReader& config, const char* key, ModelSpec& spec) {
+  PENSTOCK_ASSIGN_OR_RETURN(spec.kv_heads, config.IntegerOr(key, spec.heads, 1, spec.heads));
+  if (spec.heads % spec.kv_heads == 0) return absl::OkStatus();
+  return config.Bad(key, "a divisor of the " + std::to_string(spec.heads) + " attention heads");
+}
+
 absl::StatusOr<Activation> ReadActivation(const ConfigReader& config, std::string_view key,
                                           Activation absent) {
   if (!config.Has(key)) return absent;
@@ -97,7 +123,7 @@ absl::StatusOr<Activation> ReadActivation(const ConfigReader& config, std::strin
       {"silu", Activation::kSilu},          {"swish", Activation::kSilu},
       {"gelu", Activation::kGelu},          {"gelu_new", Activation::kGeluTanh},
       {"gelu_fast", Activation::kGeluTanh}, {"gelu_pytorch_tanh", Activation::kGeluTanh},
-      {"relu", Activation::kRelu},
+      {"relu", Activation::kRelu},          {"relu2", Activation::kReluSquared},
   };
   PENSTOCK_ASSIGN_OR_RETURN(const std::string name, config.StringOr(key, ""));
   std::string names;
@@ -207,6 +233,16 @@ absl::Status ReadWindows(const ConfigReader& config, std::uint32_t window,
       return config.BadItem("layer_types", i, "full_attention or sliding_attention");
     }
     spec.windows.push_back(sliding ? window : 0);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadAlternatingWindows(const ConfigReader& config, std::uint32_t pattern,
+                                    ModelSpec& spec) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t window, ReadSlidingWindow(config, 4096));
+  if (config.Has("layer_types")) return ReadWindows(config, window, 0, spec);
+  for (std::uint32_t i = 0; i < spec.layers; ++i) {
+    spec.windows.push_back((i + 1) % pattern == 0 ? 0 : window);
   }
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -50,6 +51,19 @@ absl::Status ReadGate(const ConfigReader& config, ModelSpec& spec);
 // `hidden_act` must be SiLU.
 absl::Status RequireSilu(const ConfigReader& config);
 
+// A number that multiplies or divides; 1 if there is no such key.
+absl::StatusOr<float> ReadMultiplier(const ConfigReader& config, std::string_view key);
+
+// `clip_qkv`: the bound of queries, keys and values. Nothing if it is absent.
+absl::StatusOr<std::optional<float>> ReadClip(const ConfigReader& config);
+
+// `rotary_dim` or `absent`: how many dimensions of a head GPT-J and its kin rotate, with a theta of
+// 10000.
+absl::Status ReadRotaryDim(const ConfigReader& config, std::uint32_t absent, ModelSpec& spec);
+
+// `num_key_value_heads` under another key, after ReadSizes.
+absl::Status ReadKvHeads(const ConfigReader& config, const char* key, ModelSpec& spec);
+
 // The activation that `key` names with a name of transformers; `absent` if there is no such key.
 absl::StatusOr<Activation> ReadActivation(const ConfigReader& config, std::string_view key,
                                           Activation absent);
@@ -81,6 +95,11 @@ absl::StatusOr<std::vector<bool>> ReadSparseLayers(const ConfigReader& config,
 // Windows of all layers from `layer_types` or, without it, of the layers from `first_layer` on.
 absl::Status ReadWindows(const ConfigReader& config, std::uint32_t window,
                          std::uint32_t first_layer, ModelSpec& spec);
+
+// Windows from `sliding_window`, 4096 without it: each `pattern`th layer is full, the others have
+// the window, unless `layer_types` says otherwise.
+absl::Status ReadAlternatingWindows(const ConfigReader& config, std::uint32_t pattern,
+                                    ModelSpec& spec);
 
 // `sliding_window`: null means no window, which is 0; `absent` if there is no such key.
 absl::StatusOr<std::uint32_t> ReadSlidingWindow(const ConfigReader& config, std::uint32_t absent);

@@ -95,6 +95,10 @@ void DecoderBuilder::LearnedPositions(const std::string& table, std::uint32_t of
   Add(PositionsOp{.out = Buffer::kHidden, .table = Table(table, rows), .offset = offset});
 }
 
+void DecoderBuilder::Sinusoids(std::uint32_t offset) {
+  Add(PositionsOp{.out = Buffer::kHidden, .offset = offset});
+}
+
 void DecoderBuilder::PartEmbedding(const std::string& table, std::uint32_t rows) {
   Add(PositionsOp{.out = Buffer::kHidden, .table = Table(table, rows), .parts = rows});
 }
@@ -107,13 +111,15 @@ void DecoderBuilder::Head(float scale, float softcap) {
                .out = Buffer::kLogits,
                .weight = tied_ ? embedding_
                                : VocabularyMatrix("head", head_tensor_,
-                                                  built_.program.Width(Buffer::kSelected))});
+                                                  built_.program.Width(Buffer::kSelected)),
+               .bias = HeadBias()});
   if (scale != 1.0f || softcap != 0.0f) Add(ScaleLogitsOp{Buffer::kLogits, scale, softcap});
   if (part_.world > 1) Add(AllGatherOp{Buffer::kLogits});
 }
 
 void DecoderBuilder::IgnoreHead() {
   if (has_(head_tensor_)) IgnorePrefix(head_tensor_);
+  if (!HeadBiasName().empty()) IgnorePrefix(HeadBiasName());
   for (const HeadLayer& layer : spec_.class_layers) {
     IgnorePrefix(layer.name + ".");
     if (!layer.norm.empty()) IgnorePrefix(layer.norm + ".");
@@ -137,6 +143,7 @@ void DecoderBuilder::AddNorm(Buffer buffer, NormKind kind, const std::string& na
     op.weight_offset = norm_offset_;
   } else if (kind == NormKind::kLayer) {
     op.weight = VectorIfStored(Name(name + ".weight"), spec_.hidden);
+    op.weight_offset = norm_offset_;
     op.bias = VectorIfStored(Name(name + ".bias"), spec_.hidden);
   }
   Add(op);
@@ -180,41 +187,30 @@ void DecoderBuilder::SetHeads(const HeadShape& all) {
       static_cast<std::uint32_t>(std::uint64_t{part_.rank} * all.kv_heads / part_.world);
 }
 
-void DecoderBuilder::Qkv(const std::string& q, const std::string& k, const std::string& v) {
+void DecoderBuilder::AddQkv(const std::vector<RowSlice>& slices) {
   Widen(Buffer::kQkv, heads_.QkvWidth());
-  Add(RowLinear("qkv", Buffer::kQkv,
-                {{q, all_heads_.QueryWidth(), QueryRows()},
-                 {k, all_heads_.KeyWidth(), KeyRows()},
-                 {v, all_heads_.ValueWidth(), ValueRows()}}));
+  Add(RowLinear("qkv", Buffer::kQkv, slices));
+}
+
+void DecoderBuilder::Qkv(const std::string& q, const std::string& k, const std::string& v) {
+  AddQkv(Rows().Separate(q, k, v));
 }
 
 void DecoderBuilder::Queries(const std::string& q) {
   Widen(Buffer::kQkv, heads_.QueryWidth());
-  Add(RowLinear("q", Buffer::kQkv, {{q, all_heads_.QueryWidth(), QueryRows()}}));
+  Add(RowLinear("q", Buffer::kQkv, Rows().Queries(q)));
 }
 
-void DecoderBuilder::FusedQkv(const std::string& name) {
-  const std::uint64_t queries = all_heads_.QueryWidth(), keys = all_heads_.KeyWidth();
-  const auto slice = [&](std::uint64_t before, Range rows) {
-    return RowSlice{name, all_heads_.QkvWidth(), {before + rows.first, rows.count}};
-  };
-  Widen(Buffer::kQkv, heads_.QkvWidth());
-  Add(RowLinear(
-      "qkv", Buffer::kQkv,
-      {slice(0, QueryRows()), slice(queries, KeyRows()), slice(queries + keys, ValueRows())}));
+void DecoderBuilder::FusedQkv(const std::string& name) { AddQkv(Rows().Fused(name)); }
+
+void DecoderBuilder::QkvByHead(const std::string& name) { AddQkv(Rows().ByHead(name)); }
+
+void DecoderBuilder::QkvByBlock(const std::string& name, std::uint32_t blocks) {
+  AddQkv(Rows().ByBlock(name, blocks));
 }
 
-void DecoderBuilder::QkvByHead(const std::string& name) {
-  const std::uint64_t dim = all_heads_.key_dim;
-  std::vector<RowSlice> slices;
-  for (std::uint64_t part = 0; part < 3; ++part) {
-    for (std::uint64_t i = 0; i < part_.heads; ++i) {
-      const std::uint64_t head = part_.first_head + i;
-      slices.push_back({name, 3 * spec_.heads * dim, {(3 * head + part) * dim, dim}});
-    }
-  }
-  Widen(Buffer::kQkv, heads_.QkvWidth());
-  Add(RowLinear("qkv", Buffer::kQkv, slices));
+void DecoderBuilder::ClampQkv(float limit) {
+  Add(ClampOp{.buffer = Buffer::kQkv, .limit = limit, .width = heads_.QkvWidth()});
 }
 
 void DecoderBuilder::HeadNorm(const std::string& query, const std::string& key, bool values) {
@@ -254,10 +250,19 @@ void DecoderBuilder::RopeQueries(const RopeSpec& rope, std::uint32_t layer) {
                     .cache = cache_,
                     .rope = AddRope(rope),
                     .heads = heads_,
-                    .writes = false});
+                    .writes = false,
+                    .keys = false});
 }
 
 void DecoderBuilder::NoRope() { AddRopeKvWrite(kNoRope); }
+
+void DecoderBuilder::Rotate(const RopeSpec& rope) {
+  Add(RopeKvWriteOp{.qkv = Buffer::kQkv, .rope = AddRope(rope), .heads = heads_, .writes = false});
+}
+
+void DecoderBuilder::GrowQueries(const QueryGrowth& growth) {
+  std::get<RopeKvWriteOp>(ops_->back()).growth = growth;
+}
 
 void DecoderBuilder::Attention(std::uint32_t window, std::optional<float> scale, float softcap) {
   Widen(Buffer::kAttention, heads_.OutputWidth());
@@ -281,6 +286,15 @@ void DecoderBuilder::Sinks(const std::string& name) {
   target.parts.push_back(
       {Name(name), {all_heads_.query_heads}, {part_.rank * mine, mine}, {0, 1}, 0});
   std::get<AttentionOp>(ops_->back()).sinks = AddTarget(std::move(target));
+}
+
+void DecoderBuilder::LinearBiases(const std::vector<float>& slopes, float rounded_scale) {
+  const auto first = slopes.begin() + part_.rank * heads_.query_heads;
+  std::get<AttentionOp>(ops_->back()).alibi = {{first, first + heads_.query_heads}, rounded_scale};
+}
+
+void DecoderBuilder::Chunk(std::uint32_t positions) {
+  std::get<AttentionOp>(ops_->back()).chunk = positions;
 }
 
 void DecoderBuilder::AttentionOutput(const std::string& name) {
@@ -333,19 +347,9 @@ void DecoderBuilder::Mlp(const std::string& up, Activation activation, const std
 }
 
 void DecoderBuilder::GatedQkv(const std::string& q, const std::string& k, const std::string& v) {
-  const std::uint64_t dim = heads_.key_dim, rows = 2 * all_heads_.QueryWidth();
-  const std::uint64_t first = std::uint64_t{part_.rank} * heads_.query_heads;
-  std::vector<RowSlice> slices, gates;
-  for (std::uint64_t head = first; head < first + heads_.query_heads; ++head) {
-    slices.push_back({q, rows, {2 * head * dim, dim}});
-    gates.push_back({q, rows, {(2 * head + 1) * dim, dim}});
-  }
-  slices.push_back({k, all_heads_.KeyWidth(), KeyRows()});
-  slices.push_back({v, all_heads_.ValueWidth(), ValueRows()});
-  Widen(Buffer::kQkv, heads_.QkvWidth());
+  AddQkv(Rows().BesideGates(q, k, v));
   Widen(Buffer::kAttentionGate, heads_.OutputWidth());
-  Add(RowLinear("qkv", Buffer::kQkv, slices));
-  Add(RowLinear("attention_gate", Buffer::kAttentionGate, gates));
+  Add(RowLinear("attention_gate", Buffer::kAttentionGate, Rows().Gates(q)));
 }
 
 void DecoderBuilder::AttentionGate() {
@@ -400,6 +404,7 @@ LinearOp DecoderBuilder::RowLinear(const std::string& label, Buffer out,
                             transposed_});
     bias.parts.push_back(
         {Name(slice.name + ".bias"), {slice.stored_rows}, slice.rows, {0, 1}, bias.rows});
+    weight.parts.back().row_step = bias.parts.back().row_step = slice.step;
     weight.rows += slice.rows.count;
     bias.rows += slice.rows.count;
   }
@@ -434,19 +439,6 @@ WeightIndex DecoderBuilder::Table(const std::string& table, std::uint64_t rows) 
   return AddTarget(std::move(target));
 }
 
-Range DecoderBuilder::QueryRows() const {
-  const std::uint64_t rows = heads_.QueryWidth();
-  return {part_.rank * rows, rows};
-}
-
-Range DecoderBuilder::KeyRows() const {
-  return {std::uint64_t{first_kv_head_} * heads_.key_dim, heads_.KeyWidth()};
-}
-
-Range DecoderBuilder::ValueRows() const {
-  return {std::uint64_t{first_kv_head_} * heads_.value_dim, heads_.ValueWidth()};
-}
-
 WeightIndex DecoderBuilder::AddTarget(WeightTarget target) {
   if (accept_ && !refused_) refused_ = !accept_(built_.weights, target);
   built_.weights.targets.push_back(std::move(target));
@@ -471,6 +463,22 @@ WeightIndex DecoderBuilder::VocabularyMatrix(const std::string& label, const std
                           {part_.first_vocabulary, part_.vocabulary},
                           {0, columns},
                           0});
+  return AddTarget(std::move(target));
+}
+
+std::string DecoderBuilder::HeadBiasName() const {
+  constexpr std::string_view kWeight = ".weight";
+  if (!head_tensor_.ends_with(kWeight)) return "";
+  const std::string name = head_tensor_.substr(0, head_tensor_.size() - kWeight.size()) + ".bias";
+  return has_(name) ? name : "";
+}
+
+WeightIndex DecoderBuilder::HeadBias() {
+  const std::string name = HeadBiasName();
+  if (name.empty()) return kNoWeight;
+  WeightTarget target{"head_bias", part_.vocabulary_padded, 1, true, {}};
+  target.parts.push_back(
+      {name, {spec_.vocabulary}, {part_.first_vocabulary, part_.vocabulary}, {0, 1}, 0});
   return AddTarget(std::move(target));
 }
 

@@ -25,6 +25,7 @@
 
 #include "shard/model/model_spec.h"
 #include "shard/model/program.h"
+#include "shard/model/qkv_rows.h"
 #include "shard/model/rank_share.h"
 #include "shard/weights/weight_plan.h"
 
@@ -52,13 +53,6 @@ class DecoderBuilder {
   DecoderBuilder(const ModelSpec& spec, const RankShare& part, const HasTensor& has,
                  const AcceptTarget& accept = {});
 
-  // `rows` of a matrix whose stored shape is [stored_rows, hidden].
-  struct RowSlice {
-    std::string name;
-    std::uint64_t stored_rows;
-    Range rows;
-  };
-
   const ModelSpec& spec() const { return spec_; }
   const RankShare& part() const { return part_; }
 
@@ -83,11 +77,14 @@ class DecoderBuilder {
   // ---- the decoder's ends ----
 
   // Looks up the tokens. `table` is a whole name after the prefix, `head` a whole name. The two are
-  // one matrix if the checkpoint has no `head` and config.json does not forbid it. The rows are
-  // multiplied by `scale`. projected_words.h has embeddings of another width.
+  // one matrix if the checkpoint has no `head` and config.json does not forbid it. The head has a
+  // bias if the checkpoint has one. The rows are multiplied by `scale`. projected_words.h has
+  // embeddings of another width.
   void Embedding(const std::string& table, const std::string& head, float scale = 1.0f);
   // Adds row position + offset of a table with spec.max_position + offset rows.
   void LearnedPositions(const std::string& table, std::uint32_t offset);
+  // Adds sines and cosines of position + offset (PositionsOp).
+  void Sinusoids(std::uint32_t offset);
   // Adds the row of a token's part of the text, of a table with `rows` rows.
   void PartEmbedding(const std::string& table, std::uint32_t rows);
   // Logits of the rows that the batch needs, from the last norm. Ends the decoder. They are
@@ -97,7 +94,7 @@ class DecoderBuilder {
 
   // ---- blocks ----
 
-  // From here on the weights of RMS norms are stored as offsets from this value.
+  // From here on the weights of norms are stored as offsets from this value.
   void SetNormOffset(float offset) { norm_offset_ = offset; }
   // From here on AddToResidual multiplies the branch.
   void SetResidualScale(float scale) { residual_scale_ = scale; }
@@ -123,15 +120,27 @@ class DecoderBuilder {
   void FusedQkv(const std::string& name);
   // Matrices are stored as [inputs, outputs] from here on.
   void SetTransposed() { transposed_ = true; }
-  // The same from one matrix that holds query, key and value of the first head, then of the next.
+  // The same from one matrix that holds the query heads of the first K/V head, its key and its
+  // value, then those of the next.
   void QkvByHead(const std::string& name);
+  // The same from one matrix of equal blocks: query heads, then their values, then their keys.
+  void QkvByBlock(const std::string& name, std::uint32_t blocks);
+  // From here on the rows of queries and keys that spec().rope rotates are stored as pairs of
+  // neighbours.
+  void SetInterleaved() { interleaved_ = spec_.rope.dim; }
+  // Bounds queries, keys and values by -limit and limit.
+  void ClampQkv(float limit);
   // RMSNorm of each query head and of each key head, unless `key` is "". With `values` each value
-  // head is normalised without a weight.
+  // head is normalised without a weight. head_norms.h has other norms of heads.
   void HeadNorm(const std::string& query, const std::string& key, bool values = false);
   // Rotates queries and keys as spec().rope, or as `rope`. Writes K and V to a cache of the layer.
   void Rope() { Rope(spec_.rope); }
   void Rope(const RopeSpec& rope);
   void NoRope();  // writes K and V only
+  // Rotates only, where norms of the heads follow; NoRope ends the sequence.
+  void Rotate(const RopeSpec& rope);
+  // Multiplies the queries of the Rope or NoRope before.
+  void GrowQueries(const QueryGrowth& growth);
   // Rotates what Queries gives. Attention reads the cache of `layer`, an earlier one.
   void RopeQueries(const RopeSpec& rope, std::uint32_t layer);
   // Causal attention. A query sees `window` positions; 0 = all. The scale of the products is
@@ -141,6 +150,11 @@ class DecoderBuilder {
   void AttentionBothWays(std::uint32_t window);
   // Sinks of the attention before (AttentionOp).
   void Sinks(const std::string& name);
+  // Linear biases of the attention before: the slopes of the heads of all ranks, and
+  // Alibi::rounded_scale.
+  void LinearBiases(const std::vector<float>& slopes, float rounded_scale = 0.0f);
+  // In the attention before a query sees only its chunk of so many positions.
+  void Chunk(std::uint32_t positions);
   // The product that ends the attention branch.
   void AttentionOutput(const std::string& name);
   // down(activation(gate(x)) * up(x)).
@@ -175,6 +189,7 @@ class DecoderBuilder {
                                    const AcceptTarget&);
   friend class DeltaNetBuilder;
   friend class ExpertsBuilder;
+  friend class HeadNormsBuilder;
   friend class LatentAttentionBuilder;
   friend class PerLayerInputsBuilder;
   friend class ProjectedWordsBuilder;
@@ -184,6 +199,11 @@ class DecoderBuilder {
   void Add(const Op& op) { ops_->push_back(op); }
   void AllReduce(Buffer buffer);
   void AddNorm(Buffer buffer, NormKind kind, const std::string& name);
+  // The product of the queries, keys and values.
+  void AddQkv(const std::vector<RowSlice>& slices);
+  QkvRows Rows() const {
+    return {all_heads_, heads_, part_.rank * heads_.query_heads, first_kv_head_, interleaved_};
+  }
   void GatedUp(const std::vector<RowSlice>& slices, const std::string& down, Activation activation);
   // The sum of the branch over the ranks, if it is not made yet.
   void ReduceBranch();
@@ -208,14 +228,12 @@ class DecoderBuilder {
   WeightIndex VectorIfStored(const std::string& tensor, std::uint64_t size);
   WeightIndex VocabularyMatrix(const std::string& label, const std::string& tensor,
                                std::uint64_t columns);
+  std::string HeadBiasName() const;  // empty if the checkpoint has none
+  WeightIndex HeadBias();
   Range MlpColumns() const {  // the share of this rank
     const std::uint64_t share = mlp_width_ / part_.world;
     return {part_.rank * share, share};
   }
-  // The share of this rank in the dimensions of all heads.
-  Range QueryRows() const;
-  Range KeyRows() const;
-  Range ValueRows() const;
   std::int32_t AddRope(const RopeSpec& rope);  // its index in Program::ropes
   // Adds a cache for K and V of the present layer.
   void AddRopeKvWrite(std::int32_t rope);
@@ -234,6 +252,7 @@ class DecoderBuilder {
   HeadShape all_heads_;  // of all ranks
   HeadShape heads_;      // of this rank
   std::uint32_t first_kv_head_ = 0;
+  std::uint32_t interleaved_ = 0;                  // rows of a head
   std::uint32_t cache_ = 0;                        // of the present layer
   std::map<std::uint32_t, std::uint32_t> caches_;  // by layer
   std::uint32_t mlp_width_ = 0;

@@ -49,7 +49,7 @@ class DeltaNetBuilder {
  public:
   explicit DeltaNetBuilder(DecoderBuilder& b) : b_(b) {}
 
-  void Build(const std::string& name, const std::vector<DecoderBuilder::RowSlice>& projections) {
+  void Build(const std::string& name, const std::vector<RowSlice>& projections) {
     const DeltaSpec& all = b_.spec_.delta;
     DeltaNetOp op = DeltaOperation(all, b_.part_, b_.spec_.norm_eps);
     b_.Widen(op.in, op.DecayColumn() + op.shape.heads);
@@ -74,7 +74,7 @@ class DeltaNetBuilder {
 };
 
 void AddDeltaNet(DecoderBuilder& b, const std::string& name,
-                 const std::vector<DecoderBuilder::RowSlice>& projections) {
+                 const std::vector<RowSlice>& projections) {
   DeltaNetBuilder(b).Build(name, projections);
 }
 

@@ -12,6 +12,6 @@ namespace penstock::shard {
 // `projections` are the rows of DeltaNetOp::in. The other tensors are conv1d, A_log, dt_bias, norm
 // and out_proj of "`name`.".
 void AddDeltaNet(DecoderBuilder& b, const std::string& name,
-                 const std::vector<DecoderBuilder::RowSlice>& projections);
+                 const std::vector<RowSlice>& projections);
 
 }  // namespace penstock::shard

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "shard/model/decoder_builder.h"
+#include "shard/model/expert_weights.h"
 
 namespace penstock::shard {
 
@@ -17,7 +18,12 @@ void AddExperts(DecoderBuilder& b, const std::string& experts, const std::string
                 const std::string& choice_bias = "", Activation activation = Activation::kSilu,
                 const std::string& expert_scale = "");
 
-// The same with the bounded gate and the weights of InterleavedExpert (expert_weights.h).
+// The same with experts in stacks whose names are relative to the layer. `weigh_inputs` as in
+// ExpertsOp.
+void AddStackedExperts(DecoderBuilder& b, const ExpertStacks& stacks, const Routing& routing,
+                       bool weigh_inputs = false, Activation activation = Activation::kSilu);
+
+// The same with the bounded gate, and gate and up rows that alternate.
 void AddInterleavedExperts(DecoderBuilder& b, const std::string& experts, const Routing& routing,
                            const BoundedGate& gate);
 
@@ -25,5 +31,7 @@ void AddInterleavedExperts(DecoderBuilder& b, const std::string& experts, const 
 // multiplied by sigmoid(row_gate(x)).
 void AddSharedExpert(DecoderBuilder& b, const std::string& gate, const std::string& up,
                      const std::string& down, const std::string& row_gate = "");
+// The same with gate and up in one matrix, the gate first.
+void AddFusedSharedExpert(DecoderBuilder& b, const std::string& gate_up, const std::string& down);
 
 }  // namespace penstock::shard

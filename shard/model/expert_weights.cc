@@ -38,34 +38,21 @@ ExpertTargets SingleExpert(const ExpertNames& names, const ExpertSizes& sizes,
   return targets;
 }
 
-ExpertTargets StackedExpert(const std::string& experts, const ExpertSizes& sizes,
-                            std::uint32_t index) {
+ExpertTargets StackedExpert(const std::string& experts, const ExpertStacks& stacks,
+                            const ExpertSizes& sizes, std::uint32_t index) {
   const Range all{0, sizes.hidden}, mine = sizes.mine;
   ExpertTargets targets = EmptyTargets(experts, sizes, index);
   for (const std::uint64_t half : {0, 1}) {
-    const WeightPart part{experts + ".gate_up_proj",
-                          {2 * sizes.width, sizes.hidden},
-                          {half * sizes.width + mine.first, mine.count},
-                          all,
-                          half * mine.count};
+    WeightPart part{stacks.gate_up,
+                    {2 * sizes.width, sizes.hidden},
+                    {half * sizes.width + mine.first, mine.count},
+                    all,
+                    half * mine.count,
+                    stacks.transposed};
+    if (stacks.alternating) part = Alternating(part, sizes, half);
     targets.gate_up.parts.push_back(OfStack(part, sizes, index));
   }
-  const WeightPart down{experts + ".down_proj", {sizes.hidden, sizes.width}, all, mine, 0};
-  targets.down.parts.push_back(OfStack(down, sizes, index));
-  return targets;
-}
-
-ExpertTargets InterleavedExpert(const std::string& experts, const ExpertSizes& sizes,
-                                std::uint32_t index) {
-  const Range all{0, sizes.hidden};
-  ExpertTargets targets = EmptyTargets(experts, sizes, index);
-  const WeightPart gate_up = OfStack(
-      {experts + ".gate_up_proj", {2 * sizes.width, sizes.hidden}, {}, all, 0, true}, sizes, index);
-  for (const std::uint64_t half : {0, 1}) {
-    targets.gate_up.parts.push_back(Alternating(gate_up, sizes, half));
-  }
-  const WeightPart down{
-      experts + ".down_proj", {sizes.hidden, sizes.width}, all, sizes.mine, 0, true};
+  const WeightPart down{stacks.down, {sizes.hidden, sizes.width}, all, mine, 0, stacks.transposed};
   targets.down.parts.push_back(OfStack(down, sizes, index));
   return targets;
 }

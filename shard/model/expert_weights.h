@@ -30,15 +30,18 @@ struct ExpertNames {
 };
 ExpertTargets SingleExpert(const ExpertNames& names, const ExpertSizes& sizes, std::uint32_t index);
 
-// One of the stacks "`experts`.gate_up_proj" [experts, 2 * width, hidden] with gate rows first, and
-// "`experts`.down_proj" [experts, hidden, width].
-ExpertTargets StackedExpert(const std::string& experts, const ExpertSizes& sizes,
-                            std::uint32_t index);
+// Two stacks of matrices, [experts, 2 * width, hidden] with gate rows first and
+// [experts, hidden, width]. Names are whole.
+struct ExpertStacks {
+  std::string gate_up;
+  std::string down;
+  bool transposed = false;   // matrices are stored as [inputs, outputs]
+  bool alternating = false;  // gate and up rows alternate
+};
+ExpertTargets StackedExpert(const std::string& experts, const ExpertStacks& stacks,
+                            const ExpertSizes& sizes, std::uint32_t index);
 
-// As StackedExpert, but gate and up rows alternate, and matrices are stored as [inputs, outputs].
-ExpertTargets InterleavedExpert(const std::string& experts, const ExpertSizes& sizes,
-                                std::uint32_t index);
-// The biases of InterleavedExpert: vectors of the stacks "`experts`.gate_up_proj_bias" and
+// The biases of alternating stacks: vectors of the stacks "`experts`.gate_up_proj_bias" and
 // "`experts`.down_proj_bias".
 ExpertTargets InterleavedBiases(const std::string& experts, const ExpertSizes& sizes,
                                 std::uint32_t index);

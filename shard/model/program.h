@@ -1,10 +1,5 @@
 // The decoder as data: a flat list of operations over named buffers, built once from the ModelSpec
-// for one rank. A Backend walks the list; it knows no model families.
-//
-// Every buffer is [rows, width], with one row per token of the batch. Its width is that of the
-// widest use; an operation uses the first columns that it needs. kQkv holds the rank's query heads,
-// then its key heads, then its value heads. kMlpUp holds the gate half, then the up half, or the up
-// half alone.
+// for one rank. A Backend walks the list; it knows no model families. The buffers are in buffers.h.
 #pragma once
 
 #include <array>
@@ -17,64 +12,11 @@
 #include "common/plan/group.h"
 #include "shard/cache/paged/cache_shape.h"
 #include "shard/model/activation.h"
+#include "shard/model/buffers.h"
 #include "shard/model/model_spec.h"
 #include "shard/model/rank_share.h"
 
 namespace penstock::shard {
-
-enum class Buffer : std::uint8_t {
-  kHidden,  // the residual stream
-  kNormed,
-  kQkv,
-  kAttention,
-  kMlpUp,     // before the activation
-  kMlp,       // after the activation
-  kRouter,    // scores of the experts
-  kSharedUp,  // of the shared expert, as kMlpUp and kMlp
-  kShared,
-  kSharedGate,  // one column
-  kBranch,      // output of attention or MLP, not yet added to kHidden
-  kSelected,    // rows of kNormed whose logits are wanted
-  kLogits,      // this rank's share of the vocabulary
-  kSideBranch,  // a second branch beside kBranch
-  kPerLayer,    // inputs of the tokens to all layers, one after the other
-  kPerLayerProjected,
-  kPerLayerUp,    // before the activation
-  kPerLayerGate,  // after the activation
-  kWords,         // embeddings that are narrower than the residual stream
-
-  // Of latent attention, where kQkv holds query heads alone.
-  kQueryDown,      // the queries' own latent before its norm
-  kQueryLatent,    // the same after it
-  kLatent,         // the latent of keys and values, then the RoPE key
-  kLatentQueries,  // query heads as wide as the latent cache
-  kLatentMixed,    // heads of mixed latents
-
-  // Of gated attention and gated delta nets.
-  kAttentionGate,  // one column for each of kAttention
-  kDelta,          // inputs of a gated delta net
-  kDeltaMixed,     // after its convolution
-  kDeltaOut,
-  kNone,
-};
-inline constexpr std::size_t kBufferCount = static_cast<std::size_t>(Buffer::kNone);
-
-// Heads of one attention layer on this rank. kQkv holds query_heads and kv_heads of key_dim
-// columns, then kv_heads of value_dim columns. Attention gives query_heads of value_dim columns.
-struct HeadShape {
-  std::uint32_t query_heads = 0;
-  std::uint32_t kv_heads = 0;  // divides query_heads
-  std::uint32_t key_dim = 0;
-  std::uint32_t value_dim = 0;
-
-  std::uint32_t Group() const { return query_heads / kv_heads; }  // query heads per K/V head
-  std::uint32_t QueryWidth() const { return query_heads * key_dim; }
-  std::uint32_t KeyWidth() const { return kv_heads * key_dim; }
-  std::uint32_t ValueWidth() const { return kv_heads * value_dim; }
-  std::uint32_t QkvWidth() const { return QueryWidth() + KeyWidth() + ValueWidth(); }
-  std::uint32_t OutputWidth() const { return query_heads * value_dim; }
-  bool operator==(const HeadShape&) const = default;
-};
 
 // An index into WeightPlan::targets.
 using WeightIndex = std::int32_t;
@@ -89,9 +31,11 @@ struct EmbedOp {
 };
 
 // out += row position + offset of `table`: learned positions. With `parts` the row is that of the
-// part of the text instead (RaggedSegment::first_part), of a table with so many rows.
+// part of the text instead (RaggedSegment::first_part), of a table with so many rows. Without a
+// table the row is computed: sines, then cosines, of the position times width / 2 frequencies from
+// 1 down to 1e-4.
 struct PositionsOp {
-  static constexpr std::string_view kName = "learned positions";
+  static constexpr std::string_view kName = "positions that are added";
   Buffer out = Buffer::kNone;
   WeightIndex table = kNoWeight;
   std::uint32_t offset = 0;
@@ -130,22 +74,65 @@ struct LinearOp {
   bool accumulate = false;
 };
 
-// RMSNorm of each query head and of each key head of `qkv`, in place. Heads without a weight stay
-// as they are. Value heads are normalised without a weight if `values` is set.
+// Norm of each query head and of each key head of `qkv`, in place. Heads without a weight stay as
+// they are unless `plain` is set. Value heads are normalised without a weight if `values` is set.
 struct HeadNormOp {
   static constexpr std::string_view kName = "head norm";
   Buffer qkv = Buffer::kNone;
+  NormKind kind = NormKind::kRms;
   WeightIndex query_weight = kNoWeight;
   WeightIndex key_weight = kNoWeight;
+  WeightIndex query_bias = kNoWeight;  // of kLayer; none = zeros
+  WeightIndex key_bias = kNoWeight;
+  bool by_head = false;        // each head has a weight and a bias of its own, one after the other
   float weight_offset = 0.0f;  // as in NormOp
   float eps = 1e-6f;
   HeadShape heads;
   bool values = false;
+  bool plain = false;  // query and key heads are normalised without a weight
+};
+
+// For each row of `qkv` the sum of squares of all query heads of the rank, and that of its key
+// heads, in two columns of `out`.
+struct SquaresOp {
+  static constexpr std::string_view kName = "sums of squares";
+  Buffer qkv = Buffer::kNone;
+  Buffer out = Buffer::kNone;
+  HeadShape heads;
+};
+
+// RMSNorm over all query heads, and over all key heads, of all ranks, in place. `squares` are the
+// sums over the ranks, of so many elements.
+struct WidthNormOp {
+  static constexpr std::string_view kName = "norm over all heads";
+  Buffer qkv = Buffer::kNone;
+  Buffer squares = Buffer::kNone;
+  WeightIndex query_weight = kNoWeight;  // of the rank's heads
+  WeightIndex key_weight = kNoWeight;
+  std::uint32_t query_elements = 0;
+  std::uint32_t key_elements = 0;
+  float eps = 1e-6f;
+  HeadShape heads;
+};
+
+// Bounds `width` columns of `buffer` by -limit and limit.
+struct ClampOp {
+  static constexpr std::string_view kName = "clamp";
+  Buffer buffer = Buffer::kNone;
+  float limit = 0.0f;
+  std::uint32_t width = 0;
+};
+
+// Multiplies a query by 1 + rate * ln(1 + floor((position + first) / period)).
+struct QueryGrowth {
+  float rate = 0.0f;  // 0: there is no such factor
+  std::uint32_t period = 1;
+  std::uint32_t first = 0;
 };
 
 // Rotates the first `dim` dimensions of ropes[rope] of each query and key head of `qkv` in place;
-// nothing if `rope` is kNoRope. Writes K and V to Program::caches[cache]. If `writes` is not set,
-// `qkv` holds only queries, and nothing is written.
+// nothing if `rope` is kNoRope. Then queries grow. Writes K and V to Program::caches[cache]. If
+// `writes` is not set, nothing is written, and `qkv` holds only queries unless `keys` is set.
 inline constexpr std::int32_t kNoRope = -1;
 struct RopeKvWriteOp {
   static constexpr std::string_view kName = "RoPE and K/V write";
@@ -154,6 +141,18 @@ struct RopeKvWriteOp {
   std::int32_t rope = 0;
   HeadShape heads;
   bool writes = true;
+  bool keys = true;
+  QueryGrowth growth;
+};
+
+// Attention with linear biases (arXiv:2108.12409): slope * (position of the key - that of the
+// query) joins each product after its scale.
+struct Alibi {
+  std::vector<float> slopes;  // of each query head of the rank; empty: there are no biases
+  // Not 0: the bias is this factor times slope * key's position, where slope, position and product
+  // are rounded to bfloat16.
+  float rounded_scale = 0.0f;
+  bool operator==(const Alibi&) const = default;
 };
 
 // out = attention of the queries in `qkv` over Program::caches[cache].
@@ -163,6 +162,7 @@ struct AttentionOp {
   Buffer out = Buffer::kNone;
   std::uint32_t cache = 0;
   std::uint32_t window = 0;  // positions that a query sees; 0 = all
+  std::uint32_t chunk = 0;   // a query sees its own chunk of so many positions; 0 = all
   // A query sees the positions after it too, up to the last row of its segment. With a window it
   // sees those at a distance below `window`, before and after it.
   bool both_ways = false;
@@ -172,6 +172,7 @@ struct AttentionOp {
   // A number for each query head of the rank, or none. It joins the softmax as the score of a
   // position whose value is zero.
   WeightIndex sinks = kNoWeight;
+  Alibi alibi;
 };
 
 // out = activation(gate) * up, `width` columns each.
@@ -230,7 +231,7 @@ struct BoundedGate {
 
 // out = sum of weight * down(activation(gate(in)) * up(in)) over the chosen experts of each row, in
 // ascending order of expert; or out += that. A bounded gate replaces the activation and the
-// product.
+// product. With `weigh_inputs` the weight multiplies the expert's input instead of its result.
 struct ExpertsOp {
   static constexpr std::string_view kName = "experts";
   Buffer in = Buffer::kNone;
@@ -242,6 +243,7 @@ struct ExpertsOp {
   std::uint32_t width = 0;  // rows of gate and of up on this rank
   std::vector<Expert> experts;
   BoundedGate bounded_gate;
+  bool weigh_inputs = false;
 };
 
 // Multiplies each row of `buffer` by sigmoid(gate).
@@ -394,10 +396,11 @@ struct HeadLinearOp {
   std::vector<WeightIndex> matrices;  // of each head
 };
 
-using Op = std::variant<EmbedOp, PositionsOp, NormOp, LinearOp, HeadNormOp, RopeKvWriteOp,
-                        AttentionOp, GatedActivationOp, ActivationOp, ExpertsOp, GateRowsOp,
-                        AllReduceOp, SelectRowsOp, ScaleLogitsOp, AllGatherOp, GroupNormOp,
-                        MultiplyOp, ScaleOp, LatentWriteOp, HeadLinearOp, GateOp, DeltaNetOp>;
+using Op =
+    std::variant<EmbedOp, PositionsOp, NormOp, LinearOp, HeadNormOp, RopeKvWriteOp, AttentionOp,
+                 GatedActivationOp, ActivationOp, ExpertsOp, GateRowsOp, AllReduceOp, SelectRowsOp,
+                 ScaleLogitsOp, AllGatherOp, GroupNormOp, MultiplyOp, ScaleOp, LatentWriteOp,
+                 HeadLinearOp, GateOp, DeltaNetOp, SquaresOp, WidthNormOp, ClampOp>;
 
 // The name of an operation, for messages.
 inline std::string_view NameOf(const Op& op) {

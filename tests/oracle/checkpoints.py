@@ -43,6 +43,7 @@ class Variant:
     # Keys of config.json that transformers must see otherwise, or its class, where it cannot read the folder.
     oracle: dict = field(default_factory=dict)
     oracle_class: str = "AutoModelForCausalLM"
+    attention: str = "eager"  # of transformers
     world2: bool = True  # two ranks can divide the model
     # The frequencies of RoPE depend on the length of the text: "whole" (longrope: all is computed again)
     # or "step" (dynamic: each step uses its own length).

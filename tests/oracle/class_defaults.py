@@ -11,12 +11,21 @@ from transformers import CONFIG_MAPPING
 
 GOLDEN = Path(__file__).resolve().parents[1] / "data" / "goldens" / "class_defaults.json"
 LATENT = ("deepseek_v2", "deepseek_v3")  # their heads are of other sizes
-EXPERTS_ALONE = ("gpt_oss", "mixtral")  # `intermediate_size` is that of an expert
-TYPES = (
-    *LATENT, *EXPERTS_ALONE, "gemma", "gemma2", "gemma3_text", "gemma4_text", "glm4_moe", "gpt2", "gpt_neox", "granite",
-    "llama", "mistral", "opt", "phi3", "qwen2", "qwen2_moe", "qwen3", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_moe",
-    "qwen3_next", "smollm3", "starcoder2", "bert", "modernbert", "roberta", "xlm-roberta",
+# `intermediate_size` is that of an expert.
+EXPERTS_ALONE = (
+    "gpt_oss", "granitemoe", "granitemoeshared", "llama4_text", "minimax_m2", "mixtral", "olmoe",
 )  # fmt: skip
+TYPES = (
+    *LATENT, *EXPERTS_ALONE, "arcee", "biogpt", "bloom", "codegen", "cohere", "cohere2", "ernie4_5", "exaone4",
+    "falcon", "glm", "glm4", "gpt_bigcode", "gptj", "helium", "hunyuan_v1_dense", "ministral", "mpt", "nemotron",
+    "olmo", "olmo2", "olmo3", "persimmon", "phi", "seed_oss", "stablelm", "xglm", "gemma", "gemma2", "gemma3_text",
+    "gemma4_text", "glm4_moe", "gpt2", "gpt_neox", "granite", "llama", "mistral", "opt", "phi3", "qwen2",
+    "qwen2_moe", "qwen3", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_moe", "qwen3_next", "smollm3", "starcoder2",
+    "bert", "modernbert", "roberta", "xlm-roberta",
+)  # fmt: skip
+# Other keys of the numbers of layers and heads.
+COUNTS = {name: ("n_layer", "n_head") for name in ("bloom", "codegen", "gpt2", "gpt_bigcode", "gptj")} | {
+    "mpt": ("n_layers", "n_heads"), "xglm": ("num_layers", "attention_heads")}
 # Keys without which a type has no layer of one kind, or sizes that do not fit each other.
 MORE = {
     "deepseek_v2": {"first_k_dense_replace": 1},
@@ -39,6 +48,7 @@ WRAPPERS = (
         },
     },
     {"model_type": "gemma4", "text_config": {"model_type": "gemma4_text"}},
+    {"model_type": "llama4", "text_config": {"model_type": "llama4_text"}},
     {"model_type": "qwen3_5", "text_config": {"model_type": "qwen3_5_text"}},
     {"model_type": "qwen3_5_moe", "text_config": {"model_type": "qwen3_5_moe_text"}},
 )
@@ -65,9 +75,8 @@ def theta(config) -> float | None:
 
 def widths(config) -> tuple[int, int]:
     """Of an MLP and of an expert; 0 where no layer has one."""
-    mlp = getattr(config, "ffn_dim", None) or getattr(config, "intermediate_size", None) or 0
-    if config.model_type == "gpt2":
-        mlp = config.n_inner or 4 * config.n_embd
+    keys = ("ffn_dim", "ffn_hidden_size", "intermediate_size", "n_inner")
+    mlp = next((getattr(config, key) for key in keys if getattr(config, key, None)), 4 * config.hidden_size)
     if config.model_type in EXPERTS_ALONE:
         return 0, mlp
     expert = getattr(config, "moe_intermediate_size", None) or 0
@@ -83,12 +92,12 @@ def sizes(config) -> dict:
         "hidden": config.hidden_size,
         "layers": config.num_hidden_layers,
         "heads": heads,
-        "kv_heads": getattr(config, "num_key_value_heads", None) or heads,
+        "kv_heads": 1 if config.model_type == "falcon" else getattr(config, "num_key_value_heads", None) or heads,
         "head_dim": getattr(config, "head_dim", None) or config.hidden_size // heads,
         "intermediate": mlp,
         "expert_intermediate": expert,
         "vocabulary": config.vocab_size,
-        "positions": config.max_position_embeddings,
+        "positions": getattr(config, "max_position_embeddings", None),
         "windows": windows(config),
         "theta": theta(config),
     }
@@ -110,7 +119,7 @@ def configs():
         bare = {"model_type": name} | ({"head_dim": 128} if name == "glm4_moe" else {})
         yield bare
         heads = 2 * CONFIG_MAPPING[name]().num_attention_heads
-        names = ("n_layer", "n_head") if name == "gpt2" else ("num_hidden_layers", "num_attention_heads")
+        names = COUNTS.get(name, ("num_hidden_layers", "num_attention_heads"))
         yield bare | dict(zip(names, (7, heads))) | MORE.get(name, {})
     yield from WRAPPERS
 

@@ -59,7 +59,8 @@ class Oracle:
         """Called before each computation: some classes keep RoPE frequencies of longer texts."""
         kind = getattr(transformers, self.recipe.variant.oracle_class)
         self.model, info = kind.from_pretrained(
-            self.folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+            self.folder, dtype=torch.float32, attn_implementation=self.recipe.variant.attention,
+            output_loading_info=True)
         self.model.eval()
         self.check_loading(info)
 

@@ -120,11 +120,15 @@ struct AttentionTile {
   std::size_t group = 1;
   std::size_t position = 0;  // of the first token
   std::size_t window = 0;    // 0 = all
+  std::size_t chunk = 0;     // the same
   // Of attention in both directions: the end of the positions that some token sees. 0: a token
   // sees none after it.
   std::size_t end = 0;
   float scale = 1.0f;
   float softcap = 0.0f;  // of AttentionOp
+  // Of Alibi: the slopes of the group, or null.
+  const float* slopes = nullptr;
+  float rounded_scale = 0.0f;
   // Null if the tokens have consecutive positions. If they are candidates for one position,
   // `position`: where the K and V of each lie. If positions are paired, each candidate has a copy
   // of the first of the pair beside it.
@@ -227,6 +231,7 @@ struct Kernels {
   void (*wide_layer_norm)(const NormArgs& args);  // LayerNorm to float32, in place is fine
   void (*copy)(const NormArgs& args);             // no norm, to activations
   void (*wide_copy)(const NormArgs& args);        // no norm, to float32
+  float (*sum_of_squares)(const float* x, std::size_t size);
   void (*scale_activations)(void* row, std::size_t size, float scale);
   void (*multiply_activations)(void* row, const float* by, std::size_t size);
   // Multiplies the row by `scale`; then a softcap as in ScaleLogitsOp.

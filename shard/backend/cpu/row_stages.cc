@@ -1,10 +1,25 @@
 #include "shard/backend/cpu/row_stages.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
 namespace penstock::shard::cpu {
+namespace {
+
+// As PositionsOp has them, rounded where transformers rounds.
+void Sinusoids(std::uint32_t position, std::size_t columns, float* row) {
+  const std::size_t half = columns / 2;
+  const float step = -std::log(10000.0f) / static_cast<float>(half - 1);
+  for (std::size_t i = 0; i < half; ++i) {
+    const float angle = static_cast<float>(position) * std::exp(static_cast<float>(i) * step);
+    row[i] = std::sin(angle);
+    row[half + i] = std::cos(angle);
+  }
+}
+
+}  // namespace
 
 void RunEmbed(const Stage& stage, const Program& program, const WeightStore& weights,
               const StepBuffers& buffers, std::span<const TokenId> tokens, const RowRange& rows) {
@@ -32,7 +47,11 @@ void RunPositions(const Stage& stage, const WeightStore& weights, const StepBuff
     const RowPlace& place = places.Row(row);
     const std::uint32_t entry = stage.table_parts > 0 ? std::min(place.part, stage.table_parts - 1)
                                                       : place.position + stage.table_offset;
-    weights.EmbeddingRow(stage.table, entry, scratch);
+    if (stage.table == kNoWeight) {
+      Sinusoids(entry, columns, scratch);
+    } else {
+      weights.EmbeddingRow(stage.table, entry, scratch);
+    }
     float* const to = out.Floats(row);
     for (std::size_t i = 0; i < columns; ++i) to[i] += scratch[i];
   }
@@ -61,6 +80,39 @@ void RunMultiply(const Stage& stage, const Kernels& kernels, const StepBuffers& 
   for (std::size_t row = rows.first; row < rows.first + rows.count; ++row) {
     kernels.multiply_activations(buffers.View(stage.out).Row(row),
                                  buffers.View(stage.in).Floats(row) + op.first, op.width);
+  }
+}
+
+void RunSquares(const SquaresOp& op, const Kernels& kernels, const StepBuffers& buffers,
+                const RowRange& rows) {
+  for (std::size_t row = rows.first; row < rows.first + rows.count; ++row) {
+    const float* const queries = buffers.View(op.qkv).Floats(row);
+    float* const out = buffers.View(op.out).Floats(row);
+    out[0] = kernels.sum_of_squares(queries, op.heads.QueryWidth());
+    out[1] = kernels.sum_of_squares(queries + op.heads.QueryWidth(), op.heads.KeyWidth());
+  }
+}
+
+void RunWidthNorm(const Stage& stage, const StepBuffers& buffers, const RowRange& rows) {
+  const WidthNormOp& op = *stage.width_norm;
+  const auto scale = [&op](float* x, std::size_t width, float squares, std::uint32_t elements,
+                           const float* weight) {
+    const float factor = 1.0f / std::sqrt(squares / static_cast<float>(elements) + op.eps);
+    for (std::size_t i = 0; i < width; ++i) x[i] = x[i] * factor * weight[i];
+  };
+  for (std::size_t row = rows.first; row < rows.first + rows.count; ++row) {
+    float* const queries = buffers.View(op.qkv).Floats(row);
+    const float* const squares = buffers.View(op.squares).Floats(row);
+    scale(queries, op.heads.QueryWidth(), squares[0], op.query_elements, stage.query_weight);
+    scale(queries + op.heads.QueryWidth(), op.heads.KeyWidth(), squares[1], op.key_elements,
+          stage.key_weight);
+  }
+}
+
+void RunClamp(const ClampOp& op, const StepBuffers& buffers, const RowRange& rows) {
+  for (std::size_t row = rows.first; row < rows.first + rows.count; ++row) {
+    float* const x = buffers.View(op.buffer).Floats(row);
+    for (std::size_t i = 0; i < op.width; ++i) x[i] = std::clamp(x[i], -op.limit, op.limit);
   }
 }
 

@@ -31,6 +31,11 @@ void RunGroupNorm(const Stage& stage, const Kernels& kernels, const StepBuffers&
                   std::size_t columns, const RowRange& rows);
 void RunMultiply(const Stage& stage, const Kernels& kernels, const StepBuffers& buffers,
                  const RowRange& rows);
+// The sums of squares have a fixed shape, as those of norms.
+void RunSquares(const SquaresOp& op, const Kernels& kernels, const StepBuffers& buffers,
+                const RowRange& rows);
+void RunWidthNorm(const Stage& stage, const StepBuffers& buffers, const RowRange& rows);
+void RunClamp(const ClampOp& op, const StepBuffers& buffers, const RowRange& rows);
 void RunScale(const Stage& stage, const StepBuffers& buffers, std::size_t columns,
               const RowRange& rows);
 

@@ -35,8 +35,8 @@ class StageMaker {
       return rope != nullptr && rope->qkv == norm->qkv ? 2 : 0;
     }
     return Is<EmbedOp, PositionsOp, RopeKvWriteOp, AttentionOp, ExpertsOp, GateRowsOp, AllReduceOp,
-              GroupNormOp, MultiplyOp, ScaleOp, LatentWriteOp, HeadLinearOp, GateOp, DeltaNetOp>(
-               ops[first])
+              GroupNormOp, MultiplyOp, ScaleOp, LatentWriteOp, HeadLinearOp, GateOp, DeltaNetOp,
+              SquaresOp, WidthNormOp, ClampOp>(ops[first])
                ? 1
                : 0;
   }
@@ -99,8 +99,9 @@ class StageMaker {
     Stage stage = StageOf(*Next<RopeKvWriteOp>(ops_, first), first + 1);
     stage.query_weight = weights_.Vector(op.query_weight);
     stage.key_weight = weights_.Vector(op.key_weight);
-    stage.norm_values = op.values;
-    stage.eps = op.eps;
+    stage.query_bias = weights_.Vector(op.query_bias);
+    stage.key_bias = weights_.Vector(op.key_bias);
+    stage.head_norm = &op;
     return stage;
   }
   Stage StageOf(const RopeKvWriteOp& op, std::size_t) const {
@@ -149,6 +150,20 @@ class StageMaker {
   }
   Stage StageOf(const ScaleOp& op, std::size_t) const {
     return {.kind = StageKind::kScale, .out = op.buffer, .norm_weight = weights_.Vector(op.weight)};
+  }
+  Stage StageOf(const SquaresOp& op, std::size_t) const {
+    return {.kind = StageKind::kSquares, .in = op.qkv, .out = op.out, .squares = &op};
+  }
+  Stage StageOf(const WidthNormOp& op, std::size_t) const {
+    return {.kind = StageKind::kWidthNorm,
+            .in = op.squares,
+            .out = op.qkv,
+            .query_weight = weights_.Vector(op.query_weight),
+            .key_weight = weights_.Vector(op.key_weight),
+            .width_norm = &op};
+  }
+  Stage StageOf(const ClampOp& op, std::size_t) const {
+    return {.kind = StageKind::kClamp, .out = op.buffer, .clamp = &op};
   }
   // Never the first of a stage (Length).
   Stage StageOf(const GatedActivationOp&, std::size_t) const { return {}; }

@@ -29,6 +29,9 @@ enum class StageKind : std::uint8_t {
   kGroupNorm,
   kMultiply,
   kScale,
+  kSquares,
+  kWidthNorm,
+  kClamp,
   kGate,  // the same, column by column
   kDeltaNet,
   kAllReduce,
@@ -49,13 +52,15 @@ struct Stage {
   NormKind norm_kind = NormKind::kRms;        // of norms
   const float* norm_weight = nullptr;         // the same; the number of kScale
   const float* norm_bias = nullptr;           // of LayerNorm
-  float eps = 0;                              // of norms and kHeads
+  float eps = 0;                              // of norms
   WeightIndex weight = kNoWeight;             // kLinear
   const PackedMatrix* matrix = nullptr;       // the same
   const float* bias = nullptr;                // the same, or null
-  const float* query_weight = nullptr;        // kHeads, or null
+  const float* query_weight = nullptr;        // kHeads, or null; kWidthNorm
   const float* key_weight = nullptr;          // the same
-  bool norm_values = false;                   // the same
+  const float* query_bias = nullptr;          // kHeads, or null
+  const float* key_bias = nullptr;            // the same
+  const HeadNormOp* head_norm = nullptr;      // the same; of the program
   const RopeKvWriteOp* heads = nullptr;       // kHeads; of the program
   const AttentionOp* attention = nullptr;     // kAttention; of the program
   const ExpertsOp* experts = nullptr;         // kExperts; of the program
@@ -64,6 +69,9 @@ struct Stage {
   const HeadLinearOp* head_linear = nullptr;  // kHeadLinear; of the program
   const GroupNormOp* groups = nullptr;        // kGroupNorm; of the program
   const MultiplyOp* multiply = nullptr;       // kMultiply; of the program
+  const SquaresOp* squares = nullptr;         // kSquares; of the program
+  const WidthNormOp* width_norm = nullptr;    // kWidthNorm; of the program
+  const ClampOp* clamp = nullptr;             // kClamp; of the program
   const GateRowsOp* gate_rows = nullptr;      // kGateRows; of the program
   const GateOp* gate = nullptr;               // kGate; of the program
   const DeltaNetOp* delta = nullptr;          // kDeltaNet; of the program

@@ -14,6 +14,16 @@
 
 namespace penstock::shard::cpu {
 
+namespace {
+
+float GrowthOf(const QueryGrowth& growth, std::uint32_t position) {
+  if (growth.rate == 0.0f) return 1.0f;
+  const std::uint32_t steps = (position + growth.first) / growth.period;
+  return std::log1p(static_cast<float>(steps)) * growth.rate + 1.0f;
+}
+
+}  // namespace
+
 StepRunner::StepRunner(const StepParts& parts)
     : parts_(parts),
       stages_(BuildStages(parts.program, parts.weights)),
@@ -32,7 +42,8 @@ StepRunner::StepRunner(const StepParts& parts)
     plan_of_stage_.push_back(0);
     if (stage.kind != StageKind::kAttention) continue;
     const auto known = std::find_if(planned.begin(), planned.end(), [&](const AttentionOp* other) {
-      return other->window == stage.attention->window && other->heads == stage.attention->heads &&
+      return other->window == stage.attention->window && other->chunk == stage.attention->chunk &&
+             other->heads == stage.attention->heads &&
              other->both_ways == stage.attention->both_ways;
     });
     plan_of_stage_.back() = static_cast<std::size_t>(known - planned.begin());
@@ -70,8 +81,9 @@ void StepRunner::PlanAttention(const RaggedBatch& batch) {
     if (stage.kind != StageKind::kAttention || built[plan_of_stage_[i]]) continue;
     built[plan_of_stage_[i]] = true;
     const PlanHeads heads = HeadsOfPlan(parts_.program, *stage.attention);
+    const AttentionOp& op = *stage.attention;
     const AttentionShape shape{
-        heads.kv_heads, heads.group,           stage.attention->window, stage.attention->both_ways,
+        heads.kv_heads, heads.group,           op.window, op.chunk, op.both_ways,
         threads(),      parts_.buffers.slots()};
     plans_[plan_of_stage_[i]].Build(shape, batch.segments);
   }
@@ -84,6 +96,9 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
     case StageKind::kGroupNorm:
     case StageKind::kMultiply:
     case StageKind::kScale:
+    case StageKind::kSquares:
+    case StageKind::kWidthNorm:
+    case StageKind::kClamp:
       return RunRows(stage, thread);
     case StageKind::kNorm:
       return Norm(stage, thread);
@@ -226,6 +241,16 @@ void StepRunner::Heads(const Stage& stage, std::size_t thread) {
   }
 }
 
+void StepRunner::NormHead(const HeadNormOp& op, const float* weights, const float* biases,
+                          std::size_t index, float* head) const {
+  if (weights == nullptr && !op.plain) return;
+  const std::size_t dim = op.heads.key_dim, first = op.by_head ? index * dim : 0;
+  NormArgs args{.input = head, .size = dim, .eps = op.eps, .out = head};
+  if (weights != nullptr) args.weight = weights + first;
+  if (biases != nullptr) args.bias = biases + first;
+  NormFunction(op.kind, true)(args);
+}
+
 // One K/V head of a row and the query heads that use it.
 void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head) {
   const RopeKvWriteOp& op = *stage.heads;
@@ -241,22 +266,27 @@ void StepRunner::HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_hea
     cosine = parts_.ropes[rope].cos.data() + angles;
     sine = parts_.ropes[rope].sin.data() + angles;
   }
-  const auto norm = [&](float* head, const float* weight, std::size_t size) {
-    parts_.kernels.head_norm(
-        {.input = head, .weight = weight, .size = size, .eps = stage.eps, .out = head});
-  };
-  const auto prepare = [&](float* head, const float* weight) {
-    if (weight != nullptr) norm(head, weight, shape.key_dim);
-    parts_.kernels.rope(head, cosine, sine, half);
-  };
+  const HeadNormOp* const norm = stage.head_norm;
+  const float growth = GrowthOf(op.growth, places_.Row(row).position);
   for (std::size_t i = 0; i < shape.Group(); ++i) {
-    prepare(queries + (kv_head * shape.Group() + i) * shape.key_dim, stage.query_weight);
+    const std::size_t index = kv_head * shape.Group() + i;
+    float* const head = queries + index * shape.key_dim;
+    if (norm != nullptr) NormHead(*norm, stage.query_weight, stage.query_bias, index, head);
+    parts_.kernels.rope(head, cosine, sine, half);
+    if (growth == 1.0f) continue;
+    for (std::size_t d = 0; d < shape.key_dim; ++d) head[d] *= growth;
   }
-  if (!op.writes) return;
+  if (!op.keys) return;
   float* const keys = queries + shape.QueryWidth();
-  prepare(keys + kv_head * shape.key_dim, stage.key_weight);
+  float* const key = keys + kv_head * shape.key_dim;
+  if (norm != nullptr) NormHead(*norm, stage.key_weight, stage.key_bias, kv_head, key);
+  parts_.kernels.rope(key, cosine, sine, half);
+  if (!op.writes) return;
   float* const value = keys + shape.KeyWidth() + kv_head * shape.value_dim;
-  if (stage.norm_values) norm(value, nullptr, shape.value_dim);
+  if (norm != nullptr && norm->values) {
+    parts_.kernels.head_norm(
+        {.input = value, .size = shape.value_dim, .eps = norm->eps, .out = value});
+  }
   WriteKv(op, row, kv_head);
 }
 
@@ -316,6 +346,12 @@ void StepRunner::RunRows(const Stage& stage, std::size_t thread) {
       return RunScale(stage, buffers, columns, rows);
     case StageKind::kMultiply:
       return RunMultiply(stage, parts_.kernels, buffers, rows);
+    case StageKind::kSquares:
+      return RunSquares(*stage.squares, parts_.kernels, buffers, rows);
+    case StageKind::kWidthNorm:
+      return RunWidthNorm(stage, buffers, rows);
+    case StageKind::kClamp:
+      return RunClamp(*stage.clamp, buffers, rows);
     default:
       return RunGroupNorm(stage, parts_.kernels, buffers, columns, rows);
   }

@@ -78,6 +78,9 @@ class StepRunner {
   void NormAll(const Stage& stage, std::size_t thread);
   void Heads(const Stage& stage, std::size_t thread);
   void HeadsOf(const Stage& stage, std::size_t row, std::size_t kv_head);
+  // `index`: of the head among those of its kind.
+  void NormHead(const HeadNormOp& op, const float* weights, const float* biases, std::size_t index,
+                float* head) const;
   void WriteKv(const RopeKvWriteOp& op, std::size_t row, std::size_t kv_head);
   void Attention(const Stage& stage, std::size_t thread);
   void WriteLatents(const Stage& stage, std::size_t thread);

@@ -29,9 +29,12 @@ std::string_view Missing(const NormOp& op) {
 }
 std::string_view Missing(const HeadNormOp& op) {
   if (op.values) return "norms of value heads";
+  if (op.kind != NormKind::kRms || op.plain) return "head norms other than RMSNorm with weights";
   return op.weight_offset != 0.0f ? "norms with an offset" : "";
 }
 std::string_view Missing(const RopeKvWriteOp& op) {
+  if (op.growth.rate != 0.0f) return "queries that grow with the position";
+  if (!op.writes && op.keys) return "head norms after RoPE";
   if (!op.writes) return "layers that reuse K and V";
   if (op.heads.value_dim != op.heads.key_dim) return "values narrower than keys";
   return op.rope != 0 ? "RoPE that differs by layer" : "";
@@ -39,6 +42,8 @@ std::string_view Missing(const RopeKvWriteOp& op) {
 std::string_view Missing(const AttentionOp& op) {
   if (op.both_ways) return "attention in both directions";
   if (op.sinks != kNoWeight) return "attention sinks";
+  if (!op.alibi.slopes.empty()) return "linear biases of attention";
+  if (op.chunk > 0) return "chunked attention";
   return op.softcap != 0.0f ? "softcaps" : "";
 }
 std::string_view Missing(const GatedActivationOp& op) {
@@ -55,6 +60,9 @@ std::string_view Missing(const MultiplyOp& op) { return op.kName; }
 std::string_view Missing(const ScaleOp& op) { return op.kName; }
 std::string_view Missing(const GateOp& op) { return op.kName; }
 std::string_view Missing(const DeltaNetOp& op) { return op.kName; }
+std::string_view Missing(const SquaresOp&) { return WidthNormOp::kName; }
+std::string_view Missing(const WidthNormOp& op) { return op.kName; }
+std::string_view Missing(const ClampOp& op) { return op.kName; }
 std::string_view Missing(const ScaleLogitsOp&) { return "scaled logits"; }
 std::string_view Missing(const LatentWriteOp&) { return "latent attention"; }
 std::string_view Missing(const HeadLinearOp&) { return "latent attention"; }

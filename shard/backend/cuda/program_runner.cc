@@ -224,6 +224,15 @@ absl::Status ProgramRunner::Run(const GateOp&, const Step&) {
 absl::Status ProgramRunner::Run(const DeltaNetOp&, const Step&) {
   return absl::InternalError("gated delta nets have no kernel");
 }
+absl::Status ProgramRunner::Run(const SquaresOp&, const Step&) {
+  return absl::InternalError("sums of squares have no kernel");
+}
+absl::Status ProgramRunner::Run(const WidthNormOp&, const Step&) {
+  return absl::InternalError("norms over all heads have no kernel");
+}
+absl::Status ProgramRunner::Run(const ClampOp&, const Step&) {
+  return absl::InternalError("clamps have no kernel");
+}
 absl::Status ProgramRunner::Run(const ScaleLogitsOp&, const Step&) {
   return absl::InternalError("scaled logits have no kernel");
 }

@@ -94,6 +94,9 @@ class ProgramRunner {
   absl::Status Run(const ScaleOp& op, const Step& step);
   absl::Status Run(const GateOp& op, const Step& step);
   absl::Status Run(const DeltaNetOp& op, const Step& step);
+  absl::Status Run(const SquaresOp& op, const Step& step);
+  absl::Status Run(const WidthNormOp& op, const Step& step);
+  absl::Status Run(const ClampOp& op, const Step& step);
   absl::Status Run(const SelectRowsOp& op, const Step& step);
   absl::Status Run(const AllReduceOp& op, const Step& step);
   absl::Status Run(const AllGatherOp& op, const Step& step);

@@ -25,21 +25,30 @@ Tile MakeTile(const AttentionShape& shape, const SegmentInputs& segment, std::in
   const std::int64_t fitting = kMaxScores / (shape.heads * (first + kQueryTile));
   const std::int64_t tile = std::clamp<std::int64_t>(fitting, 1, kQueryTile);
   const std::int64_t count = std::min(tile, segment.query_count - row);
-  const std::int64_t first_key =
-      shape.window == 0 ? 0 : std::max<std::int64_t>(0, first - shape.window + 1);
+  const std::int64_t first_key = shape.FirstVisible(first);
   return {first, count, first_key, first + count - first_key};
+}
+
+// Positions [first, first + count), where `beside` is.
+at::Tensor Positions(std::int64_t first, std::int64_t count, const at::Tensor& beside) {
+  return at::arange(first, first + count,
+                    at::TensorOptions().dtype(at::kLong).device(beside.device()));
 }
 
 // scores: [kv_heads, group, queries, keys].
 void MaskScores(const AttentionShape& shape, const Tile& tile, at::Tensor scores) {
   if (tile.count == 1) return;  // its keys are exactly the visible ones
-  const auto options = at::TensorOptions().dtype(at::kLong).device(scores.device());
-  const at::Tensor query = at::arange(tile.first, tile.first + tile.count, options).unsqueeze(1);
-  const at::Tensor key =
-      at::arange(tile.first_key, tile.first_key + tile.keys, options).unsqueeze(0);
-  at::Tensor hidden = key.gt(query);
-  if (shape.window > 0) hidden.logical_or_(key.le(query.sub(shape.window)));
+  const at::Tensor query = Positions(tile.first, tile.count, scores).unsqueeze(1);
+  const at::Tensor key = Positions(tile.first_key, tile.keys, scores).unsqueeze(0);
+  const at::Tensor hidden = key.gt(query).logical_or_(key.lt(shape.FirstVisible(query)));
   scores.masked_fill_(hidden, kMinusInfinity);
+}
+
+// The same shape.
+void AddTileBiases(const AttentionShape& shape, const Tile& tile, const at::Tensor& scores) {
+  AddBiases(shape, {shape.kv_heads, -1, 1, 1},
+            Positions(tile.first, tile.count, scores).unsqueeze(1),
+            Positions(tile.first_key, tile.keys, scores), scores);
 }
 
 // Cuts [keys, kv_heads, dim], which begins at position first_key, into tiles.
@@ -76,9 +85,27 @@ at::Tensor Softmax(const AttentionShape& shape, const at::Tensor& scores) {
 
 }  // namespace
 
+at::Tensor AttentionShape::FirstVisible(const at::Tensor& positions) const {
+  const at::Tensor of_chunk =
+      chunk > 0 ? positions.sub(positions.remainder(chunk)) : positions.mul(0);
+  return window > 0 ? of_chunk.clamp_min(positions.sub(window - 1)) : of_chunk;
+}
+
 void FinishScores(const AttentionShape& shape, at::Tensor scores) {
   scores.mul_(shape.scale);
   if (shape.softcap != 0.0) SoftCap(scores, shape.softcap);
+}
+
+void AddBiases(const AttentionShape& shape, at::IntArrayRef heads, const at::Tensor& queries,
+               const at::Tensor& keys, at::Tensor scores) {
+  if (!shape.slopes.defined()) return;
+  const at::Tensor slopes = shape.slopes.view(heads);
+  if (shape.rounded_scale == 0.0) {
+    scores.add_(slopes.mul(keys.sub(queries).to(at::kFloat)));
+    return;
+  }
+  const at::Tensor rounded = slopes.to(at::kBFloat16).mul(keys.to(at::kBFloat16));
+  scores.add_(rounded.to(at::kFloat).mul_(shape.rounded_scale));
 }
 
 void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::uint32_t index,
@@ -103,6 +130,7 @@ void SegmentAttention(const AttentionShape& shape, const KvStore& cache, std::ui
     at::Tensor scores = at::bmm(q, keys);
     FinishScores(shape, scores);
     const at::Tensor by_head = scores.view({shape.kv_heads, group, tile.count, tile.keys});
+    AddTileBiases(shape, tile, by_head);
     MaskScores(shape, tile, by_head);
     const at::Tensor mixed = at::bmm(Softmax(shape, by_head).reshape(scores.sizes()), values)
                                  .view({shape.kv_heads, group, tile.count, shape.value_dim})
@@ -119,8 +147,7 @@ void CandidateAttention(const AttentionShape& shape, const KvStore& cache, std::
   const std::int64_t group = shape.heads / shape.kv_heads;
   const std::int64_t rows = segment.query_count;
   const std::int64_t context = segment.context_length;
-  const std::int64_t first_key =
-      shape.window == 0 ? 0 : std::max<std::int64_t>(0, context - shape.window + 1);
+  const std::int64_t first_key = shape.FirstVisible(context);
   const std::int64_t keys = context - first_key;
   // [kv_heads, group, rows, key_dim], and one key and value for each of the rows.
   const at::Tensor q = queries.narrow(0, segment.query_start, rows)
@@ -138,6 +165,7 @@ void CandidateAttention(const AttentionShape& shape, const KvStore& cache, std::
     scores = at::cat({shared.view({shape.kv_heads, group, rows, keys}), scores}, -1);
   }
   FinishScores(shape, scores);
+  AddTileBiases(shape, {context, 1, first_key, keys + 1}, scores);
   const at::Tensor weights = Softmax(shape, scores);
   at::Tensor mixed = weights.narrow(-1, keys, 1).mul(own_values);
   if (keys > 0) {

@@ -11,17 +11,22 @@ constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 // Floats of K that PartAttention widens and cuts at a time; at least one row.
 constexpr std::int64_t kMostFloats = std::int64_t{1} << 22;
 
+// The positions of keys [1, positions].
+at::Tensor KeyPositions(const DecodeTiles& tiles) {
+  return at::arange(tiles.first, tiles.first + tiles.keys.size(2),
+                    at::TensorOptions().dtype(at::kLong).device(tiles.keys.device()))
+      .unsqueeze(0);
+}
+
+// Those of the queries [sequences, 1].
+at::Tensor QueryPositions(const DecodeTiles& tiles) {
+  return Indexes(tiles.lengths, tiles.keys.device()).sub(1).unsqueeze(1);
+}
+
 // bool [sequences, positions]: true for positions that a query does not see.
 at::Tensor Hidden(const AttentionShape& shape, const DecodeTiles& tiles) {
-  const at::Device device = tiles.keys.device();
-  const std::int64_t positions = tiles.keys.size(2);
-  const at::Tensor position = at::arange(tiles.first, tiles.first + positions,
-                                         at::TensorOptions().dtype(at::kLong).device(device))
-                                  .unsqueeze(0);
-  const at::Tensor length = Indexes(tiles.lengths, device).unsqueeze(1);
-  at::Tensor hidden = position.ge(length);
-  if (shape.window > 0) hidden.logical_or_(position.lt(length.sub(shape.window)));
-  return hidden;
+  const at::Tensor key = KeyPositions(tiles), query = QueryPositions(tiles);
+  return key.gt(query).logical_or_(key.lt(shape.FirstVisible(query)));
 }
 
 // [width, rows, kv_heads, dim] -> tiles of these rows.
@@ -52,6 +57,8 @@ at::Tensor DecodeAttention(const AttentionShape& shape, const at::Tensor& q, Dec
   at::Tensor scores = at::bmm(queries, keys.transpose(1, 2))
                           .view({rows, shape.kv_heads, count, group, kDecodeTile});
   FinishScores(shape, scores);
+  AddBiases(shape, {1, shape.kv_heads, 1, group, 1}, QueryPositions(tiles).view({rows, 1, 1, 1, 1}),
+            KeyPositions(tiles).view({1, 1, count, 1, kDecodeTile}), scores);
   scores.masked_fill_(hidden.view({rows, 1, count, 1, kDecodeTile}), kMinusInfinity);
   const at::Tensor largest = scores.amax({2, 4}, true);
   scores.sub_(largest).exp_();

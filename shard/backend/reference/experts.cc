@@ -48,10 +48,12 @@ void RunExperts(const ExpertsOp& op, const at::Tensor& in, const at::Tensor& sco
     if (count == 0) continue;
     const std::int64_t padded = (count + kRowTile - 1) / kRowTile * kRowTile;
     at::Tensor mine = at::zeros({padded, in.size(1)}, in.options());
+    const at::Tensor factors = at::index_select(weights, 0, rows).unsqueeze(1);
     mine.narrow(0, 0, count).copy_(at::index_select(in, 0, rows));
+    if (op.weigh_inputs) mine.narrow(0, 0, count).mul_(factors);
     const at::Tensor result =
         RunExpert(op, op.experts[i], mine, weight).narrow(0, 0, count).to(at::kFloat);
-    sum.index_add_(0, rows, result.mul(at::index_select(weights, 0, rows).unsqueeze(1)));
+    sum.index_add_(0, rows, op.weigh_inputs ? result : result.mul(factors));
   }
   if (op.accumulate) {
     out.add_(sum);

@@ -36,7 +36,11 @@ void OperationRunner::Run(const EmbedOp& op) {
 
 void OperationRunner::Run(const PositionsOp& op) {
   const at::Tensor rows = tensors_.inputs.positions.add(static_cast<std::int64_t>(op.offset));
-  Padded(op.out).add_(at::index_select(Weight(op.table), 0, rows));
+  if (op.table == kNoWeight) {
+    AddSinusoids(rows, Padded(op.out));
+  } else {
+    Padded(op.out).add_(at::index_select(Weight(op.table), 0, rows));
+  }
 }
 
 void OperationRunner::Run(const NormOp& op) {
@@ -44,7 +48,8 @@ void OperationRunner::Run(const NormOp& op) {
   if (op.add != Buffer::kNone) in.add_(Padded(op.add), op.add_scale);
   switch (op.kind) {
     case NormKind::kLayer:
-      return LayerNorm(in, Weight(op.weight), Weight(op.bias), op.eps, Padded(op.out));
+      return LayerNorm(in, Weight(op.weight), op.weight_offset, Weight(op.bias), op.eps,
+                       Padded(op.out));
     case NormKind::kRms:
       return RmsNorm(in, Weight(op.weight), op.weight_offset, op.eps, Padded(op.out));
     case NormKind::kCopy:
@@ -82,22 +87,62 @@ at::Tensor OperationRunner::Heads(Buffer qkv, std::int64_t column, std::int64_t 
 void OperationRunner::Run(const HeadNormOp& op) {
   const HeadShape& shape = op.heads;
   const auto norm = [&](std::uint32_t column, std::uint32_t heads, std::uint32_t dim,
-                        WeightIndex weight) {
+                        WeightIndex weight, WeightIndex bias) {
     const at::Tensor rows = Heads(op.qkv, column, heads, dim);
-    RmsNorm(rows, Weight(weight), op.weight_offset, op.eps, rows);
+    at::Tensor factors = Weight(weight);
+    if (op.by_head && factors.defined()) factors = factors.view({heads, dim});
+    if (op.kind == NormKind::kLayer) {
+      return LayerNorm(rows, factors, op.weight_offset, Weight(bias), op.eps, rows);
+    }
+    RmsNorm(rows, factors, op.weight_offset, op.eps, rows);
   };
-  if (op.query_weight != kNoWeight) norm(0, shape.query_heads, shape.key_dim, op.query_weight);
+  const auto wanted = [&op](WeightIndex weight) { return op.plain || weight != kNoWeight; };
   const std::uint32_t keys = shape.QueryWidth();
-  if (op.key_weight != kNoWeight) norm(keys, shape.kv_heads, shape.key_dim, op.key_weight);
-  if (op.values) norm(keys + shape.KeyWidth(), shape.kv_heads, shape.value_dim, kNoWeight);
+  if (wanted(op.query_weight)) {
+    norm(0, shape.query_heads, shape.key_dim, op.query_weight, op.query_bias);
+  }
+  if (wanted(op.key_weight)) {
+    norm(keys, shape.kv_heads, shape.key_dim, op.key_weight, op.key_bias);
+  }
+  if (op.values) {
+    norm(keys + shape.KeyWidth(), shape.kv_heads, shape.value_dim, kNoWeight, kNoWeight);
+  }
+}
+
+void OperationRunner::Run(const SquaresOp& op) {
+  const HeadShape& shape = op.heads;
+  const at::Tensor qkv = Padded(op.qkv).to(at::kFloat);
+  const at::Tensor out = Padded(op.out);
+  out.select(1, 0).copy_(qkv.narrow(1, 0, shape.QueryWidth()).square().sum(-1));
+  out.select(1, 1).copy_(qkv.narrow(1, shape.QueryWidth(), shape.KeyWidth()).square().sum(-1));
+}
+
+void OperationRunner::Run(const WidthNormOp& op) {
+  const HeadShape& shape = op.heads;
+  const at::Tensor qkv = Padded(op.qkv), squares = Padded(op.squares);
+  ScaleBySquares(qkv.narrow(1, 0, shape.QueryWidth()), squares.select(1, 0), op.query_elements,
+                 Weight(op.query_weight), op.eps);
+  ScaleBySquares(qkv.narrow(1, shape.QueryWidth(), shape.KeyWidth()), squares.select(1, 1),
+                 op.key_elements, Weight(op.key_weight), op.eps);
+}
+
+void OperationRunner::Run(const ClampOp& op) {
+  Padded(op.buffer).narrow(1, 0, op.width).clamp_(-op.limit, op.limit);
 }
 
 void OperationRunner::Run(const RopeKvWriteOp& op) {
   const HeadShape& shape = op.heads;
   if (op.rope != kNoRope) {
     const RopeAngles& angles = tensors_.ropes[static_cast<std::size_t>(op.rope)];
-    const std::uint32_t heads = shape.query_heads + (op.writes ? shape.kv_heads : 0);
+    const std::uint32_t heads = shape.query_heads + (op.keys ? shape.kv_heads : 0);
     RotateHalves(Heads(op.qkv, 0, heads, shape.key_dim), angles.cos, angles.sin);
+  }
+  if (op.growth.rate != 0.0f) {
+    const at::Tensor steps =
+        tensors_.inputs.positions.add(static_cast<std::int64_t>(op.growth.first))
+            .floor_divide(static_cast<std::int64_t>(op.growth.period));
+    const at::Tensor factors = steps.to(at::kFloat).log1p_().mul_(op.growth.rate).add_(1.0);
+    Padded(op.qkv).narrow(1, 0, shape.QueryWidth()).mul_(factors.unsqueeze(1));
   }
   if (!op.writes) return;
   const at::Tensor qkv = Whole(op.qkv).narrow(0, 0, tensors_.rows.count);
@@ -110,8 +155,14 @@ void OperationRunner::Run(const RopeKvWriteOp& op) {
 void OperationRunner::Run(const AttentionOp& op) {
   const HeadShape& heads = op.heads;
   AttentionShape shape{heads.query_heads, heads.kv_heads, heads.key_dim, heads.value_dim,
-                       op.scale,          op.window,      op.softcap,    {}};
+                       op.scale,          op.window,      op.chunk,      op.softcap};
   if (op.sinks != kNoWeight) shape.sinks = Weight(op.sinks).to(at::kFloat);
+  if (!op.alibi.slopes.empty()) {
+    shape.slopes = at::from_blob(const_cast<float*>(op.alibi.slopes.data()), {op.heads.query_heads},
+                                 at::kFloat)
+                       .to(Whole(op.qkv).device());
+    shape.rounded_scale = op.alibi.rounded_scale;
+  }
   const at::Tensor queries = Whole(op.qkv).narrow(1, 0, op.heads.QueryWidth());
   const at::Tensor out = Whole(op.out).narrow(1, 0, op.heads.OutputWidth());
   for (const PartQueries& part : tensors_.part_queries) {

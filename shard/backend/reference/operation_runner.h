@@ -83,6 +83,9 @@ class OperationRunner {
   void Run(const GroupNormOp& op);
   void Run(const MultiplyOp& op);
   void Run(const ScaleOp& op);
+  void Run(const SquaresOp& op);
+  void Run(const WidthNormOp& op);
+  void Run(const ClampOp& op);
   absl::Status Run(const AllReduceOp& op);
   absl::Status Run(const AllGatherOp& op);
 

@@ -1,5 +1,6 @@
 #include "shard/backend/reference/operations.h"
 
+#include <cmath>
 #include <optional>
 
 namespace penstock::shard {
@@ -35,13 +36,27 @@ void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double weight_offset
   out.copy_(wide.mul(scale)).mul_(weight);
 }
 
-void LayerNorm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps,
-               at::Tensor out) {
-  const auto wide = [](const at::Tensor& vector) -> std::optional<at::Tensor> {
+void ScaleBySquares(at::Tensor x, const at::Tensor& squares, double elements,
+                    const at::Tensor& weight, double eps) {
+  const at::Tensor scale = squares.to(at::kFloat).div(elements).add_(eps).rsqrt_().unsqueeze(-1);
+  x.copy_(x.to(at::kFloat).mul(scale)).mul_(weight);
+}
+
+void LayerNorm(const at::Tensor& x, const at::Tensor& weight, double weight_offset,
+               const at::Tensor& bias, double eps, at::Tensor out) {
+  const auto wide = [](const at::Tensor& vector, double added) -> std::optional<at::Tensor> {
     if (!vector.defined()) return std::nullopt;
-    return vector.to(at::kFloat);
+    return vector.to(at::kFloat).add(added);
   };
-  out.copy_(at::layer_norm(x.to(at::kFloat), {x.size(-1)}, wide(weight), wide(bias), eps));
+  // Heads have weights of two dimensions: one for each head.
+  const bool by_head = weight.defined() && weight.dim() > 1;
+  if (!by_head) {
+    out.copy_(at::layer_norm(x.to(at::kFloat), {x.size(-1)}, wide(weight, weight_offset),
+                             wide(bias, 0.0), eps));
+    return;
+  }
+  const at::Tensor normed = at::layer_norm(x.to(at::kFloat), {x.size(-1)}, {}, {}, eps);
+  out.copy_(normed.mul(*wide(weight, weight_offset)));
 }
 
 void Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor out) {
@@ -67,6 +82,18 @@ void RotateHalves(at::Tensor x, const at::Tensor& cos, const at::Tensor& sin) {
   x.narrow(-1, half, half).copy_(rotated_second);
 }
 
+void AddSinusoids(const at::Tensor& positions, at::Tensor out) {
+  const std::int64_t half = out.size(1) / 2;
+  const double step = -std::log(10000.0) / static_cast<double>(half - 1);
+  const at::Tensor frequencies =
+      at::arange(half, at::TensorOptions().dtype(at::kFloat).device(out.device()))
+          .mul_(step)
+          .exp_();
+  const at::Tensor angles = positions.to(at::kFloat).unsqueeze(1).mul(frequencies);
+  out.narrow(1, 0, half).add_(angles.sin());
+  out.narrow(1, half, half).add_(angles.cos());
+}
+
 void Activate(const at::Tensor& x, Activation activation, at::Tensor out) {
   switch (activation) {
     case Activation::kSilu:
@@ -78,6 +105,9 @@ void Activate(const at::Tensor& x, Activation activation, at::Tensor out) {
       return;
     case Activation::kRelu:
       out.copy_(x.clamp_min(0));
+      return;
+    case Activation::kReluSquared:
+      out.copy_(x.clamp_min(0).square_());
       return;
   }
 }

@@ -15,10 +15,14 @@ inline constexpr std::int64_t kRowTile = 16;
 void RmsNorm(const at::Tensor& x, const at::Tensor& weight, double weight_offset, double eps,
              at::Tensor out);
 
-// out = (x - mean) / deviation * weight + bias over the last dimension, in float32, rounded once.
-// weight and bias may be undefined.
-void LayerNorm(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, double eps,
-               at::Tensor out);
+// x = x / sqrt(squares / elements + eps) * weight, with one of `squares` for each row.
+void ScaleBySquares(at::Tensor x, const at::Tensor& squares, double elements,
+                    const at::Tensor& weight, double eps);
+
+// out = (x - mean) / deviation * (weight + weight_offset) + bias over the last dimension, in
+// float32, rounded once. weight and bias may be undefined.
+void LayerNorm(const at::Tensor& x, const at::Tensor& weight, double weight_offset,
+               const at::Tensor& bias, double eps, at::Tensor out);
 
 // out = x * weight^T + bias. bias may be undefined. float32 on the CPU: the rows of x are a
 // multiple of kRowTile.
@@ -27,6 +31,9 @@ void Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bia
 // Rotates the first 2 * half dimensions of x [rows, heads, head_dim] in place. cos and sin: float32
 // [rows, 1, half].
 void RotateHalves(at::Tensor x, const at::Tensor& cos, const at::Tensor& sin);
+
+// Adds sines and cosines of the positions [rows] (PositionsOp).
+void AddSinusoids(const at::Tensor& positions, at::Tensor out);
 
 void Activate(const at::Tensor& x, Activation activation, at::Tensor out);
 

@@ -133,7 +133,8 @@ absl::Status ReferenceBackend::Prepare(const BackendLimits& limits, Communicator
       const std::int64_t rows = buffer == Buffer::kLogits     ? logit_rows
                                 : buffer == Buffer::kSelected ? step_rows + logit_rows
                                                               : step_rows;
-      tensors_.buffers[i] = at::zeros({rows, program().Width(buffer)}, narrow);
+      const auto& type = buffer == Buffer::kSquares ? wide : narrow;
+      tensors_.buffers[i] = at::zeros({rows, program().Width(buffer)}, type);
     }
     ropes_.clear();
     for (const RopeSpec& rope : program().ropes) {

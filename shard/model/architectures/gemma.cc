@@ -98,16 +98,6 @@ absl::Status ReadShared(const ConfigReader& config, const SizeKeys& sizes, Model
   return config.Bad("use_bidirectional_attention", "false: this is a decoder");
 }
 
-// Each `pattern`th layer is full, the others have the window.
-absl::Status ReadAlternating(const ConfigReader& config, std::uint32_t pattern, ModelSpec& spec) {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t window, ReadSlidingWindow(config, 4096));
-  if (config.Has("layer_types")) return ReadWindows(config, window, 0, spec);
-  for (std::uint32_t i = 0; i < spec.layers; ++i) {
-    spec.windows.push_back((i + 1) % pattern == 0 ? 0 : window);
-  }
-  return absl::OkStatus();
-}
-
 // The keys that Gemma 2 and Gemma 3 share.
 absl::Status ReadGemma2Keys(const ConfigReader& config, double logit_softcap, Gemma& model) {
   model.branch_norms = true;
@@ -144,7 +134,7 @@ absl::Status ReadGemma(const ConfigReader& config, ModelSpec& spec) {
 absl::Status ReadGemma2(const ConfigReader& config, ModelSpec& spec) {
   PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kGemma2, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadAlternating(config, 2, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadAlternatingWindows(config, 2, spec));
   Gemma model;
   PENSTOCK_RETURN_IF_ERROR(ReadGemma2Keys(config, 30.0, model));
   PENSTOCK_ASSIGN_OR_RETURN(model.attention_softcap,
@@ -168,7 +158,7 @@ absl::Status ReadGemma3Text(const ConfigReader& config, ModelSpec& spec) {
   spec.max_position = positions;
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t pattern,
                             config.IntegerOr("sliding_window_pattern", 6, 1, 4096));
-  PENSTOCK_RETURN_IF_ERROR(ReadAlternating(config, pattern, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadAlternatingWindows(config, pattern, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadGemma2Keys(config, 0.0, model));
   model.head_norms = true;
   SetBuild(model, spec);

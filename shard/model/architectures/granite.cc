@@ -41,11 +41,6 @@ void BuildGranite(DecoderBuilder& b, const Granite& model) {
   b.Head(model.logits);
 }
 
-absl::StatusOr<float> ReadMultiplier(const ConfigReader& config, const char* key) {
-  PENSTOCK_ASSIGN_OR_RETURN(const double value, config.NumberOr(key, 1.0, 1e-6, 1e6));
-  return static_cast<float>(value);
-}
-
 }  // namespace
 
 absl::Status ReadGranite(const ConfigReader& config, ModelSpec& spec) {

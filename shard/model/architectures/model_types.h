@@ -4,23 +4,52 @@
 
 // clang-format off
 #define PENSTOCK_MODEL_TYPES(X) \
+  X("arcee", ReadArcee, "AFM 4.5B") \
+  X("biogpt", ReadBioGpt, "BioGPT") \
+  X("bloom", ReadBloom, "BLOOM, BLOOMZ") \
+  X("codegen", ReadCodeGen, "CodeGen") \
+  X("cohere", ReadCohere, "Command R, Command R+") \
+  X("cohere2", ReadCohere2, "Command R7B, Command A") \
   X("deepseek_v2", ReadDeepSeekV2, "DeepSeek-V2") \
   X("deepseek_v3", ReadDeepSeekV3, "DeepSeek-V3, DeepSeek-R1, Kimi K2 (`kimi_k2`)") \
+  X("ernie4_5", ReadErnie45, "ERNIE 4.5 0.3B") \
+  X("exaone4", ReadExaone4, "EXAONE 4.0") \
+  X("falcon", ReadFalcon, "Falcon 7B, 11B and 40B, Falcon-RW") \
   X("gemma", ReadGemma, "Gemma") \
   X("gemma2", ReadGemma2, "Gemma 2") \
   X("gemma3", ReadGemma3, "Gemma 3 with a vision tower") \
   X("gemma3_text", ReadGemma3Text, "Gemma 3 1B") \
   X("gemma4", ReadGemma4, "Gemma 4 with a vision tower") \
   X("gemma4_text", ReadGemma4Text, "the text model of Gemma 4") \
+  X("glm", ReadGlm, "GLM-4 9B") \
+  X("glm4", ReadGlm4, "GLM-4-0414") \
   X("glm4_moe", ReadGlm4Moe, "GLM-4.5, GLM-4.6") \
   X("gpt2", ReadGpt2, "GPT-2") \
+  X("gpt_bigcode", ReadGptBigCode, "StarCoder, SantaCoder") \
   X("gpt_neox", ReadGptNeox, "GPT-NeoX, Pythia") \
   X("gpt_oss", ReadGptOss, "gpt-oss") \
+  X("gptj", ReadGptJ, "GPT-J") \
   X("granite", ReadGranite, "Granite 3") \
+  X("granitemoe", ReadGraniteMoe, "Granite 3 MoE") \
+  X("granitemoeshared", ReadGraniteMoeShared, "Granite MoE with a shared expert") \
+  X("helium", ReadHelium, "Helium") \
+  X("hunyuan_v1_dense", ReadHunyuanDense, "Hunyuan 0.5B to 7B") \
   X("llama", ReadLlama, "Llama 3, TinyLlama, SmolLM2") \
+  X("llama4", ReadLlama4, "Llama 4 with a vision tower") \
+  X("llama4_text", ReadLlama4Text, "the text model of Llama 4") \
+  X("minimax_m2", ReadMiniMaxM2, "MiniMax-M2") \
+  X("ministral", ReadMinistral, "Ministral 8B") \
   X("mistral", ReadMistral, "Mistral 7B, Nemo") \
   X("mixtral", ReadMixtral, "Mixtral 8x7B") \
+  X("mpt", ReadMpt, "MPT 7B, MPT 30B") \
+  X("nemotron", ReadNemotron, "Nemotron 4, Minitron") \
+  X("olmo", ReadOlmo, "OLMo 1B, OLMo 7B") \
+  X("olmo2", ReadOlmo2, "OLMo 2") \
+  X("olmo3", ReadOlmo3, "OLMo 3") \
+  X("olmoe", ReadOlmoe, "OLMoE") \
   X("opt", ReadOpt, "OPT, Galactica") \
+  X("persimmon", ReadPersimmon, "Persimmon 8B") \
+  X("phi", ReadPhi, "Phi-1.5, Phi-2") \
   X("phi3", ReadPhi3, "Phi-3, Phi-4-mini") \
   X("qwen2", ReadQwen2, "Qwen2.5") \
   X("qwen2_moe", ReadQwen2Moe, "Qwen1.5-MoE") \
@@ -31,8 +60,11 @@
   X("qwen3_5_text", ReadQwen35Text, "the text model of Qwen3.5") \
   X("qwen3_moe", ReadQwen3Moe, "Qwen3-30B-A3B") \
   X("qwen3_next", ReadQwen3Next, "Qwen3-Next") \
+  X("seed_oss", ReadSeedOss, "Seed-OSS") \
   X("smollm3", ReadSmolLm3, "SmolLM3") \
+  X("stablelm", ReadStableLm, "StableLM 3B, StableLM 2") \
   X("starcoder2", ReadStarcoder2, "StarCoder2") \
+  X("xglm", ReadXglm, "XGLM") \
   /* the end */
 
 // Other names of these types: X(`model_type` of config.json, the type that it is).

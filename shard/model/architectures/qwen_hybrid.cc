@@ -14,8 +14,6 @@
 namespace penstock::shard {
 namespace {
 
-using RowSlice = DecoderBuilder::RowSlice;
-
 struct QwenHybrid {
   bool grouped = false;         // projections by key head
   std::vector<bool> recurrent;  // by layer: a gated delta net, not attention

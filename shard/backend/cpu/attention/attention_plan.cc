@@ -12,8 +12,10 @@ constexpr std::uint64_t kTileOverhead = 2;
 // Items are divided if one costs more than this part of a thread's share.
 constexpr std::uint64_t kFinestShare = 8;
 
-std::size_t FirstVisible(std::size_t window, std::size_t position) {
-  return window == 0 || position < window ? 0 : position - window + 1;
+std::size_t FirstVisible(const AttentionShape& shape, std::size_t position) {
+  const std::size_t of_chunk = shape.chunk == 0 ? 0 : position / shape.chunk * shape.chunk;
+  const bool all = shape.window == 0 || position < shape.window;
+  return std::max(of_chunk, all ? 0 : position - shape.window + 1);
 }
 
 std::size_t EndVisible(const AttentionShape& shape, const RaggedSegment& segment,
@@ -62,7 +64,7 @@ void AttentionPlan::AddTiles(std::span<const RaggedSegment> segments) {
       tile.position = segment.context_length + (segment.candidates ? 0 : first);
       tile.tokens = std::min<std::size_t>(most, segment.query_count - first);
       tile.end = EndVisible(shape_, segment, tile);
-      tile.first_partition = FirstVisible(shape_.window, tile.position) / kPartition;
+      tile.first_partition = FirstVisible(shape_, tile.position) / kPartition;
       tile.end_partition = (tile.end - 1) / kPartition + 1;
       for (std::size_t p = tile.first_partition; p < tile.end_partition; ++p) {
         tile.cost += PartitionCost(tile, p);
@@ -74,7 +76,7 @@ void AttentionPlan::AddTiles(std::span<const RaggedSegment> segments) {
 
 PositionRange AttentionPlan::PositionsOf(const TokenTile& tile, std::size_t partition) const {
   const std::size_t origin = partition * kPartition;
-  return {std::max(origin, FirstVisible(shape_.window, tile.position)),
+  return {std::max(origin, FirstVisible(shape_, tile.position)),
           std::min(origin + kPartition, tile.end)};
 }
 

@@ -52,6 +52,7 @@ struct AttentionShape {
   std::size_t kv_heads = 1;
   std::size_t group = 1;   // query heads per K/V head
   std::size_t window = 0;  // 0 = all
+  std::size_t chunk = 0;   // the same
   bool both_ways = false;  // as in AttentionOp
   std::size_t threads = 1;
   std::size_t slots = 0;  // for partial results

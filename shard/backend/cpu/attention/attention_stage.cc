@@ -19,9 +19,13 @@ AttentionTile AttentionStage::TileOf(std::size_t item) const {
   tile.group = shape.group;
   tile.position = token_tile.position;
   tile.window = shape.window;
+  tile.chunk = shape.chunk;
   if (shape.both_ways) tile.end = token_tile.end;
   tile.scale = parts_.op.scale;
   tile.softcap = parts_.op.softcap;
+  const Alibi& alibi = parts_.op.alibi;
+  if (!alibi.slopes.empty()) tile.slopes = alibi.slopes.data() + head * shape.group;
+  tile.rounded_scale = alibi.rounded_scale;
   if (token_tile.candidates) tile.own = parts_.cells + token_tile.row;
   return tile;
 }

@@ -172,11 +172,14 @@ void ExpertStage::Gather(std::size_t rows, std::size_t thread) {
   const std::size_t bytes = own_.in.stride * own_.in.element;
   const Share share = EvenShare(rows * chosen, pool_.threads(), thread);
   for (std::size_t i = share.first; i < share.first + share.count; ++i) {
-    if (quantized) {
+    if (quantized && !op_.weigh_inputs) {
       Quantize(up, from, i / chosen, slots_[i]);
-    } else {
-      std::memcpy(own_.in.Row(slots_[i]), from.Row(i / chosen), bytes);
+      continue;
     }
+    std::memcpy(own_.in.Row(slots_[i]), from.Row(i / chosen), bytes);
+    if (!op_.weigh_inputs) continue;
+    kernels_.scale_activations(own_.in.Row(slots_[i]), up.inner(), choices_[i].weight);
+    if (quantized) Quantize(up, own_.in, slots_[i], slots_[i]);
   }
 }
 
@@ -246,7 +249,7 @@ void ExpertStage::Sum(std::size_t rows, std::size_t thread) {
       const Expert& expert = op_.experts[choices_[i].expert];
       if (!IsOwn(expert)) continue;  // another rank adds it
       const float* const from = own_.out.Floats(slots_[i]);
-      const float weight = choices_[i].weight;
+      const float weight = op_.weigh_inputs ? 1.0f : choices_[i].weight;
       const float* const bias = weights_.Vector(expert.down_bias);
       if (bias == nullptr) {
         for (std::size_t j = 0; j < width; ++j) to[j] += weight * from[j];

@@ -24,7 +24,10 @@ struct KeyRange {
 };
 
 inline std::size_t FirstVisible(const AttentionTile& tile, std::size_t position) {
-  return tile.window == 0 || position < tile.window ? 0 : position - tile.window + 1;
+  const std::size_t of_chunk = tile.chunk == 0 ? 0 : position / tile.chunk * tile.chunk;
+  const bool all = tile.window == 0 || position < tile.window;
+  const std::size_t of_window = all ? 0 : position - tile.window + 1;
+  return of_chunk > of_window ? of_chunk : of_window;
 }
 
 inline KeyRange RangeOf(const AttentionTile& tile, std::size_t index) {
@@ -149,11 +152,34 @@ inline Vec ScaledScore(const float* score, std::size_t, const NoScales&) { retur
 inline Vec ScaledScore(const float* score, std::size_t lane, const CellScales& scales) {
   return Multiply(Load(score), Load(scales.keys + lane));
 }
+// The linear biases of a row of scores.
+struct RowBiases {
+  float slope;   // 0: there are none
+  float origin;  // the position of the first lane from the query's, or from 0 if rounded
+  float rounded_scale;
+};
+
+inline Vec RoundedToBf16(Vec x) {
+  std::uint16_t halves[kLanes];
+  StoreFirstBf16(halves, x, kLanes);
+  return LoadBf16(halves);
+}
+
+inline Vec BiasesAt(const RowBiases& biases, std::size_t lane) {
+  constexpr float kSteps[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  static_assert(kLanes <= sizeof kSteps / sizeof *kSteps);
+  const Vec places = Add(Load(kSteps), Fill(biases.origin + static_cast<float>(lane)));
+  if (biases.rounded_scale == 0.0f) return Multiply(places, Fill(biases.slope));
+  const Vec product = Multiply(RoundedToBf16(places), RoundedToBf16(Fill(biases.slope)));
+  return Multiply(RoundedToBf16(product), Fill(biases.rounded_scale));
+}
+
 template <class Scales>
 Vec FinalScore(const AttentionTile& tile, const float* score, std::size_t lane,
-               const Scales& scales) {
+               const Scales& scales, const RowBiases& biases) {
   const Vec scaled = ScaledScore(score, lane, scales);
-  return tile.softcap == 0.0f ? scaled : SoftCap(scaled, Fill(tile.softcap));
+  const Vec bounded = tile.softcap == 0.0f ? scaled : SoftCap(scaled, Fill(tile.softcap));
+  return biases.slope == 0.0f ? bounded : Add(bounded, BiasesAt(biases, lane));
 }
 inline Vec ForValues(Vec exponent, std::size_t, const NoScales&) { return exponent; }
 inline Vec ForValues(Vec exponent, std::size_t lane, const CellScales& scales) {
@@ -172,7 +198,17 @@ inline std::size_t EndVisible(const AttentionTile& tile, std::size_t position) {
 struct RowLanes {
   Visible visible;
   std::size_t begin, stop;
+  RowBiases biases;
 };
+
+inline RowBiases BiasesOf(const AttentionTile& tile, const KeyRange& range, std::size_t row,
+                          std::size_t position) {
+  if (tile.slopes == nullptr) return {};
+  const auto origin = static_cast<float>(range.origin);
+  const bool rounded = tile.rounded_scale != 0.0f;
+  return {tile.slopes[row % tile.group], rounded ? origin : origin - static_cast<float>(position),
+          tile.rounded_scale};
+}
 
 inline RowLanes LanesOf(const AttentionTile& tile, const KeyRange& range, std::size_t row) {
   const std::size_t position = tile.position + (tile.own != nullptr ? 0 : row / tile.group);
@@ -180,7 +216,8 @@ inline RowLanes LanesOf(const AttentionTile& tile, const KeyRange& range, std::s
   return {{static_cast<std::ptrdiff_t>(FirstVisible(tile, position)) - origin,
            static_cast<std::ptrdiff_t>(EndVisible(tile, position)) - origin},
           (range.first - range.origin) / kLanes * kLanes,
-          (range.end - range.origin + kLanes - 1) / kLanes * kLanes};
+          (range.end - range.origin + kLanes - 1) / kLanes * kLanes,
+          BiasesOf(tile, range, row, position)};
 }
 
 template <class Scales>
@@ -188,7 +225,7 @@ float LargestScore(const AttentionTile& tile, const RowLanes& lanes, const float
                    const Scales& scales) {
   Vec best = Fill(kMinusInfinity);
   for (std::size_t i = lanes.begin; i < lanes.stop; i += kLanes) {
-    Vec score = FinalScore(tile, scores + i, i, scales);
+    Vec score = FinalScore(tile, scores + i, i, scales, lanes.biases);
     if (!lanes.visible.All(i)) score = lanes.visible.Keep(score, i, kMinusInfinity);
     best = Max(best, score);
   }
@@ -208,7 +245,8 @@ float ExponentsOf(const AttentionTile& tile, const RowLanes& lanes, const float*
   Vec sum = Zero();
   for (std::size_t i = lanes.begin; i < lanes.stop; i += kLanes) {
     prefetch.Touch();
-    Vec exponent = ExpOfNegative(Subtract(FinalScore(tile, scores + i, i, scales), Fill(maximum)));
+    const Vec score = FinalScore(tile, scores + i, i, scales, lanes.biases);
+    Vec exponent = ExpOfNegative(Subtract(score, Fill(maximum)));
     if (!lanes.visible.All(i)) exponent = lanes.visible.Keep(exponent, i, 0.0f);
     StoreActivations(out + i, ForValues(exponent, i, scales), kLanes);
     sum = Add(sum, exponent);

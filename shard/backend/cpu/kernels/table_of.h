@@ -30,6 +30,7 @@ constexpr Kernels TableOf(Isa isa, DType weight, DType activation, std::size_t p
   kernels.wide_layer_norm = LayerNorm<float>;
   kernels.copy = CopyRow<typename P::Activation>;
   kernels.wide_copy = CopyRow<float>;
+  kernels.sum_of_squares = SumOfSquares;
   kernels.scale_activations = ScaleActivations<typename P::Activation>;
   kernels.multiply_activations = MultiplyActivations<typename P::Activation>;
   kernels.scale_logits = ScaleLogits;

@@ -54,7 +54,9 @@ struct WeightStore::Plan {
 
  private:
   void Add(const EmbedOp& op) { embeddings.insert(op.table); }
-  void Add(const PositionsOp& op) { embeddings.insert(op.table); }
+  void Add(const PositionsOp& op) {
+    if (op.table != kNoWeight) embeddings.insert(op.table);
+  }
   void Add(const NormOp& op) {
     AddVector(op.weight, op.weight_offset);
     AddVector(op.bias, 0.0f);
@@ -62,6 +64,12 @@ struct WeightStore::Plan {
   void Add(const HeadNormOp& op) {
     AddVector(op.query_weight, op.weight_offset);
     AddVector(op.key_weight, op.weight_offset);
+    AddVector(op.query_bias, 0.0f);
+    AddVector(op.key_bias, 0.0f);
+  }
+  void Add(const WidthNormOp& op) {
+    AddVector(op.query_weight, 0.0f);
+    AddVector(op.key_weight, 0.0f);
   }
   void Add(const AttentionOp& op) { AddVector(op.sinks, 0.0f); }
   void Add(const ExpertsOp& op) {

@@ -85,6 +85,8 @@ inline Vec Activated(Activation activation, Vec x) {
       return GeluTanh(x);
     case Activation::kRelu:
       return Max(Zero(), x);
+    case Activation::kReluSquared:
+      return Multiply(Max(Zero(), x), x);
   }
   return x;
 }

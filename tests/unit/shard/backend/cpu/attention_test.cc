@@ -24,13 +24,30 @@ struct Shape {
   std::uint32_t block_size;
   std::size_t positions, window;
   std::size_t value_dim = 0;  // 0 = dim
+  std::size_t chunk = 0;      // 0 = all
+  float slope = 0.0f;         // of the linear biases of the first head; 0 = none
   std::size_t Values() const { return value_dim == 0 ? dim : value_dim; }
+  std::size_t FirstVisible(std::size_t position) const {
+    const std::size_t of_chunk = chunk > 0 ? position / chunk * chunk : 0;
+    const bool all = window == 0 || position < window;
+    return std::max(of_chunk, all ? 0 : position + 1 - window);
+  }
 };
 
-constexpr Shape kShapes[] = {{1, 64, 16, 300, 0},    {8, 64, 16, 700, 0},  {3, 48, 16, 515, 100},
-                             {7, 128, 32, 260, 0},   {4, 80, 8, 40, 0},    {6, 20, 2, 33, 0},
-                             {12, 64, 16, 257, 17},  {25, 16, 48, 300, 0}, {5, 96, 16, 256, 0},
-                             {2, 96, 16, 300, 0, 40}};
+constexpr Shape kShapes[] = {{1, 64, 16, 300, 0},
+                             {8, 64, 16, 700, 0},
+                             {3, 48, 16, 515, 100},
+                             {7, 128, 32, 260, 0},
+                             {4, 80, 8, 40, 0},
+                             {6, 20, 2, 33, 0},
+                             {12, 64, 16, 257, 17},
+                             {25, 16, 48, 300, 0},
+                             {5, 96, 16, 256, 0},
+                             {2, 96, 16, 300, 0, 40},
+                             // Chunks begin within a tile, and after the start of a partition.
+                             {4, 64, 16, 300, 0, 0, 148},
+                             {2, 64, 16, 260, 0, 0, 129},
+                             {3, 48, 16, 515, 0, 0, 0, 0.1f}};
 
 struct Case {
   Isa isa;
@@ -103,7 +120,11 @@ class Problem {
     tile.group = shape_.group;
     tile.position = position;
     tile.window = shape_.window;
+    tile.chunk = shape_.chunk;
     tile.scale = Scale();
+    std::vector<float> slopes;
+    for (std::size_t i = 0; i < shape_.group; ++i) slopes.push_back(Slope(i));
+    if (shape_.slope != 0.0f) tile.slopes = slopes.data();
     tile.prefetch = prefetch;
     const CachePlace own = {blocks_[position / shape_.block_size],
                             static_cast<std::uint32_t>(position % shape_.block_size)};
@@ -114,9 +135,7 @@ class Problem {
     Memory total(rows), part(rows);
     std::fill_n(total.state.maximum, rows, -std::numeric_limits<float>::infinity());
     cells_.load_queries(tile, scratch);
-    const std::size_t first = shape_.window > 0 && position + 1 > shape_.window
-                                  ? (position + 1 - shape_.window) / kPartition
-                                  : 0;
+    const std::size_t first = shape_.FirstVisible(position) / kPartition;
     for (std::size_t p = first; p * kPartition < position + tokens; ++p) {
       cells_.attend(tile, p, scratch, part.state);
       kernels_.merge(rows, shape_.Values(), part.state, total.state);
@@ -137,14 +156,14 @@ class Problem {
   // One row, plainly.
   std::vector<double> Plain(std::size_t position, std::size_t head) const {
     const float* query = &queries_[(position * shape_.group + head) * shape_.dim];
-    const std::size_t first =
-        shape_.window > 0 && position + 1 > shape_.window ? position + 1 - shape_.window : 0;
+    const std::size_t first = shape_.FirstVisible(position);
     std::vector<double> out(shape_.Values(), 0.0);
     double sum = 0;
     for (std::size_t p = first; p <= position; ++p) {
       double score = 0;
       for (std::size_t d = 0; d < shape_.dim; ++d) score += query[d] * keys_[p * shape_.dim + d];
-      const double weight = std::exp(score * Scale());
+      const double bias = Slope(head) * (static_cast<double>(p) - static_cast<double>(position));
+      const double weight = std::exp(score * Scale() + bias);
       sum += weight;
       for (std::size_t d = 0; d < shape_.Values(); ++d)
         out[d] += weight * values_[p * shape_.Values() + d];
@@ -172,6 +191,7 @@ class Problem {
   }
   HeadCache Head() const { return cache_.Head(1, 1); }
   float Scale() const { return 1.0f / std::sqrt(static_cast<float>(shape_.dim)); }
+  float Slope(std::size_t head) const { return shape_.slope / static_cast<float>(head + 1); }
 
   const Shape shape_;
   const Kernels& kernels_;

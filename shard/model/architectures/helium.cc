@@ -1,0 +1,53 @@
+// Helium (Kyutai): Llama whose heads are rotated as pairs of neighbours.
+#include <cstdint>
+
+#include "common/status.h"
+#include "shard/model/config_keys.h"
+#include "shard/model/decoder_builder.h"
+
+namespace penstock::shard {
+namespace {
+
+// The defaults of the transformers class.
+constexpr SizeKeys kSizes{.hidden = 2560,
+                          .layers = 24,
+                          .heads = 20,
+                          .kv_heads = 20,
+                          .head_dim = 128,
+                          .intermediate = 7040,
+                          .vocabulary = 48000,
+                          .positions = 4096};
+
+void BuildHelium(DecoderBuilder& b) {
+  b.Prefix({"model.", ""}, "norm.weight");
+  b.Embedding("embed_tokens.weight", "lm_head.weight");
+  b.SetInterleaved();
+  b.Layers("layers", [&b](std::uint32_t layer) {
+    b.RmsNorm("input_layernorm");
+    b.Qkv("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj");
+    b.Rope();
+    b.Attention(b.spec().windows[layer]);
+    b.AttentionOutput("self_attn.o_proj");
+    b.AddToResidual();
+    b.RmsNorm("post_attention_layernorm");
+    b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", b.spec().activation);
+    b.AddToResidual();
+  });
+  b.RmsNorm("norm");
+  b.Head();
+}
+
+}  // namespace
+
+absl::Status ReadHelium(const ConfigReader& config, ModelSpec& spec) {
+  spec.tied_head = false;
+  PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-8, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.default_theta = 100000.0}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
+  spec.build = BuildHelium;
+  return absl::OkStatus();
+}
+
+}  // namespace penstock::shard
