@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "common/status.h"
-#include "shard/model/config_reader.h"
+#include "shard/weights/config_reader.h"
 
 namespace penstock::shard {
 namespace {
