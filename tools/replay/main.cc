@@ -33,6 +33,10 @@ int main(int argc, char** argv) {
     if (command.name == name) return command.run(argc - 1, argv + 1);
   }
   const bool help = name == "--help" || name == "-h" || name == "help";
+  if (!help && !name.empty()) {
+    std::fprintf(stderr, "penstock-replay: error: %s: unknown %s\n\n", argv[1],
+                 name.starts_with('-') ? "option" : "command");
+  }
   std::fputs(kUsage, help ? stdout : stderr);
   return help ? 0 : 2;
 }
