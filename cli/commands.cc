@@ -79,6 +79,7 @@ int RunMan(Words) {
 int RunCompletion(Words words) {
   const std::string shell = words.empty() ? "" : words.front();
   const std::string script = CompletionScript(shell);
+  if (shell.empty()) return Fail("completion: a shell is missing; give bash, zsh or fish");
   if (script.empty()) return Fail("completion " + shell + ": must be bash, zsh or fish");
   std::fputs(script.c_str(), stdout);
   return kExitOk;
