@@ -88,6 +88,7 @@ int RunMan(Words words) {
 int RunCompletion(Words words) {
   const std::string shell = absl::StrJoin(words, " ");
   const std::string script = CompletionScript(shell);
+  if (shell.empty()) return Fail("completion: a shell is missing; give bash, zsh or fish");
   if (script.empty()) return Fail("completion " + shell + ": must be bash, zsh or fish");
   std::fputs(script.c_str(), stdout);
   return kExitOk;

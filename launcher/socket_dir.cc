@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
@@ -67,8 +68,8 @@ absl::StatusOr<SocketDir> SocketDir::Create(const std::string& base) {
         " bytes, the system's limit for sockets");
   }
   if (::mkdtemp(path.data()) == nullptr) {
-    return absl::ErrnoToStatus(errno,
-                               "cannot make a folder for sockets in " + base + " (--socket-dir)");
+    return absl::InvalidArgumentError("--socket-dir " + base + ": must be a folder that can be " +
+                                      "written: " + std::strerror(errno));
   }
   SocketDir dir;
   dir.path_ = path;

@@ -107,7 +107,7 @@ void Supervisor::ReadSignals() {
   if (Clock::now() < first_signal_ + timeouts_.same_signal) return;
   if (phase_ == Phase::kDraining || phase_ == Phase::kStoppingShards) {
     if (!failed_)
-      outcome_ = {.exit_code = kExitFailure, .error = "stopped at once after a second signal"};
+      outcome_ = {.exit_code = kExitFailure, .error = "stopped at once, as a second signal asks"};
     return KillAll();
   }
   first_signal_ = Clock::now();
@@ -300,8 +300,8 @@ void Supervisor::OnDeadline() {
   deadline_.reset();
   if (phase_ == Phase::kStarting) {
     Fail(kExitFailure,
-         "not ready: no progress for " + Seconds(timeouts_.startup) + " (--startup-timeout), " +
-             WaitingFor(),
+         "not ready: no progress for " + Seconds(timeouts_.startup) + ", " +
+             WaitingFor() + "; raise --startup-timeout",
          nullptr);
   } else if (phase_ == Phase::kDraining) {
     observer_.OnStopping("the router still runs after its time limit; it is killed");
@@ -364,13 +364,16 @@ void Supervisor::AdvanceStop() {
   if (!any_alive) phase_ = Phase::kEnded;
 }
 
-// "still waiting for shard-1 (loading 10 of 20 bytes), router".
+// "still waiting for shard-1 (loading 10 of 20 bytes), router". Once the shards are ready, the router
+// connects to them and warms them up.
 std::string Supervisor::WaitingFor() {
   std::string text;
   for (const SupervisedChild* child : Children()) {
     if (child->ready() || !child->started()) continue;
     text += (text.empty() ? "still waiting for " : ", ") + child->DescribeProgress();
   }
+  const bool warms_up = std::ranges::all_of(shards_, &SupervisedChild::ready);
+  if (warms_up && router_.started()) text += " and the warm-up of the shards";
   return text;
 }
 

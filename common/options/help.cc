@@ -66,9 +66,15 @@ std::string Details(const ProgramOptions& program, const OptionSpec& spec) {
   }
   // "Program" rows, such as --help, are no settings.
   const std::string fallback(DefaultIn(program, spec));
-  if (!fallback.empty() && spec.group != "Program") details += " [" + fallback + "]";
-  if ((spec.required & program.component) != 0) details += " [required]";
-  return details;
+  const bool required = (spec.required & program.component) != 0;
+  if (spec.group == "Program") return details;
+  if (!fallback.empty()) {
+    const bool on = spec.type == Type::kBool && fallback == "true";
+    details += " [" + fallback + (on ? "; --no-" + std::string(spec.name) : "") + "]";
+  } else if (!required && details.find("nset: ") == details.npos) {
+    details += " [unset]";
+  }
+  return required ? details + " [required]" : details;
 }
 
 std::string HelpEntry(const ProgramOptions& program, const OptionSpec& spec) {

@@ -30,6 +30,7 @@ class Parser {
   bool AsksOnly() const;
   void ReadArguments();
   void ReadArgument(std::size_t& index);
+  void Stray(std::size_t index);
   void ReadLong(std::string_view body, std::size_t& index);
   void ReadShort(std::string_view argument, std::size_t& index);
   void TakeValue(Setting setting, std::size_t& index);
@@ -55,6 +56,7 @@ class Parser {
   Values& values_;
   std::vector<Setting> command_line_;
   std::vector<std::string> errors_;
+  bool has_stray_ = false;
 };
 
 // Kubernetes gives every pod <SERVICE>_PORT=tcp://address:port variables; a service called
@@ -140,12 +142,26 @@ void Parser::ReadArgument(std::size_t& index) {
   } else if (argument.starts_with('-') && argument.size() > 1) {
     ReadShort(argument, index);
   } else {
-    errors_.push_back(absl::StrCat("\"", argument,
-                                   "\": not an option (a switch is turned off with --name=false",
-                                   Find(program_, "model-id") == nullptr
-                                       ? ")"
-                                       : "; a model is given with --model-id " + argument + ")"));
+    Stray(index);
   }
+}
+
+// An argument without a name. Of several one error is enough.
+void Parser::Stray(std::size_t index) {
+  if (std::exchange(has_stray_, true)) return;
+  const std::string& argument = sources_.arguments[index];
+  std::string line = "\"" + argument + "\": belongs to no option; ";
+  const std::string before = index == 0 ? "" : sources_.arguments[index - 1];
+  const bool named = before.starts_with("--");
+  const OptionSpec* const last = named ? Find(program_, before.substr(2)) : nullptr;
+  if (last != nullptr && last->type == Type::kBool) {
+    line += "write " + before + "=" + argument;
+  } else if (Find(program_, "model-id") != nullptr) {
+    line += "did you mean --model-id " + argument + "?";
+  } else {
+    line += "arguments without a name are not taken";
+  }
+  errors_.push_back(std::move(line));
 }
 
 void Parser::ReadLong(std::string_view body, std::size_t& index) {
@@ -199,7 +215,8 @@ void Parser::TakeValue(Setting setting, std::size_t& index) {
     return;
   }
   setting.text = sources_.arguments[++index];
-  setting.written += setting.spec->secret ? " ***" : " " + setting.text;
+  const std::string shown = setting.text.empty() ? "\"\"" : setting.text;
+  setting.written += setting.spec->secret ? " ***" : " " + shown;
   AddCommandLine(std::move(setting));
 }
 
@@ -453,10 +470,20 @@ std::string SwitchedOff(const ProgramOptions& program, std::string_view name) {
   return spec != nullptr && spec->type == Type::kBool ? std::string(spec->name) : "";
 }
 
+// The nearest name: "no-console" for "no-consol".
+std::string NearestName(const ProgramOptions& program, std::string_view name) {
+  if (name.starts_with("no-")) {
+    const std::string_view switched = Nearest(program, name.substr(3));
+    const OptionSpec* spec = switched.empty() ? nullptr : Find(program, switched);
+    if (spec != nullptr && spec->type == Type::kBool) return "no-" + std::string(switched);
+  }
+  return std::string(Nearest(program, name));
+}
+
 void Parser::Unknown(std::string_view written, std::string_view name, std::string_view prefix) {
   // --no-x is a switch of the command line alone, and has no value.
   const std::string positive = SwitchedOff(program_, name);
-  std::string near(positive.empty() ? Nearest(program_, name) : positive);
+  std::string near = positive.empty() ? NearestName(program_, name) : positive;
   if (prefix.empty()) std::replace(near.begin(), near.end(), '-', '_');
   std::string line = std::string(written) + ": unknown option";
   if (!positive.empty()) {

@@ -114,8 +114,8 @@ def test_a_server_of_another_mode_is_refused(simulated, bench):
     url = f"{server.host}:{server.port}"
     done = bench("--numsamples", 2, "--attach", f"nobatch={url}")
     assert done.returncode == 1
-    assert done.stderr.endswith("nobatch: the batching of this server must be `none`. "
-                                "GET /stats says: continuous\n"), done.stderr
+    assert done.stderr.endswith("nobatch: this server has --batching continuous; it must "
+                                "have --batching none\n"), done.stderr
     done = bench("--numsamples", 2, "--rate", 100, "--attach", f"dynamic={url}")
     assert done.returncode == 0, done.stderr
 
@@ -124,7 +124,7 @@ def test_an_option_that_undoes_the_mode_is_refused(bench):
     done = bench("--numsamples", 2, "--", "--model-id", DEMO_MODEL, "--shard-program",
                  BIN / "penstock-simshard", "--batching", "dynamic")
     assert done.returncode == 1
-    assert "nobatch: the batching of this server must be `none`" in done.stderr
+    assert "nobatch: this server has --batching continuous; it must" in done.stderr
 
 
 def test_a_server_that_cannot_start_says_why(bench):

@@ -284,7 +284,7 @@ def test_a_start_without_progress_ends(launch):
     process = launch("--startup-timeout", "300ms", shard="exec sleep 1000")
     assert process.wait_exit() == 1
     assert "no progress for 0.300 s" in process.lines[-1]
-    assert process.lines[-1].endswith("still waiting for shard-0")
+    assert process.lines[-1].endswith("still waiting for shard-0; raise --startup-timeout")
 
 
 def test_the_log_shows_the_progress_of_loading(launch):

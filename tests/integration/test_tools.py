@@ -35,6 +35,14 @@ def test_every_program_has_a_help_text(program):
     assert max(map(len, done.stdout.splitlines())) <= 100
 
 
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_program_refuses_an_unknown_option(program):
+    done = run(program, "--nope", text="")
+    assert done.returncode == 2 and done.stdout == ""
+    assert re.match(r"(\S+: )?error: (\"--nope\": no such command|--nope: unknown option)",
+                    done.stderr), done.stderr
+
+
 @pytest.mark.parametrize("command", ["run", "trace", "search"])
 def test_every_command_of_replay_has_a_help_text(command):
     done = run("penstock-replay", command, "--help")
@@ -45,7 +53,8 @@ def test_every_command_of_replay_has_a_help_text(command):
 def test_chart_refuses_what_is_no_chart(text):
     done = run("penstock-chart", text=text)
     assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.startswith("penstock-chart: standard input must be JSON charts: ")
+    said = done.stderr.splitlines()[0]
+    assert said.startswith("penstock-chart: error: standard input ") and "boost" not in said
 
 
 def test_bench_finds_the_name_of_the_model(simulated):
@@ -82,6 +91,23 @@ def on_terminal(command):
             shown += piece
     os.close(main)
     return process.wait(60), shown.decode()
+
+
+@pytest.mark.parametrize("options", [[], ["--api", "openai-chat"]])
+def test_bench_without_a_server_prints_one_error(options):
+    done = run("penstock-bench", "--url", "http://127.0.0.1:1", *options)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr == ("penstock-bench: error: http://127.0.0.1:1: Connection refused; is a "
+                           "server running there? --url names another\n")
+
+
+@pytest.mark.parametrize("options", [[], ["--api", "openai-chat"]])
+def test_bench_with_a_wrong_key_prints_one_error(simulated, options):
+    server = simulated("--api-key", "right")
+    done = run("penstock-bench", "--url", server.url, "--requests", "3", "--api-key", "wrong", *options)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("penstock-bench: error: the server refuses the API key")
+    assert done.stderr.count("\n") == 1 and "--api-key" in done.stderr
 
 
 def test_bench_names_an_unknown_preset():

@@ -44,7 +44,7 @@ int main(int argc, char** argv) {
   constexpr const char* kUsage =
       "usage: penstock_sim_outputs LOG          all outputs of an input log, as bytes\n"
       "       penstock_sim_outputs FIRST COUNT  the input logs of simulated seeds\n";
-  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
+  if (const auto exit = bench::ExitOfArguments(argc, argv, kUsage)) return *exit;
   if (argc == 2) return WriteOutputs(argv[1]);
   if (argc == 3)
     return WriteLogs(std::strtoull(argv[1], nullptr, 10), std::strtoull(argv[2], nullptr, 10));

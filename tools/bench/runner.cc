@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio.hpp>
 #include <boost/beast/http.hpp>
 #include <deque>
@@ -43,6 +44,15 @@ double CpuSeconds(int pid) {
   return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
+constexpr std::string_view kUnauthorized = "status 401";
+
+bool IsUnauthorized(const RequestRecord& record) { return record.error.starts_with(kUnauthorized); }
+
+absl::Status NeedsKey() {
+  return absl::PermissionDeniedError(
+      "the server refuses the API key, or there is none (status 401); --api-key gives one");
+}
+
 double CpuSeconds(const std::vector<int>& pids) {
   double sum = 0;
   for (int pid : pids) sum += CpuSeconds(pid);
@@ -61,6 +71,7 @@ class Load {
     if (error || found.empty()) return absl::UnavailableError("url: " + error.message());
     endpoint_ = found.begin()->endpoint();
     PENSTOCK_ASSIGN_OR_RETURN(tls_, MakeTlsContext(server, config_.trust));
+    PENSTOCK_RETURN_IF_ERROR(FirstConnection());
     if (config_.api != Api::kTgi && config_.model.empty()) {
       const absl::Status named = AskModel();
       if (!named.ok()) return named;
@@ -70,10 +81,29 @@ class Load {
     const auto begin = Clock::now();
     RunPhase(config_.requests);
     const std::chrono::duration<double> seconds = Clock::now() - begin;
+    if (std::ranges::all_of(records_, IsUnauthorized)) return NeedsKey();
     return MakeReport(records_, seconds.count(), CpuSeconds(config_.server_pids) - cpu);
   }
 
  private:
+  // Whether a server is there. The first request takes the connection.
+  absl::Status FirstConnection() {
+    auto stream = std::make_unique<ServerStream>(io_, tls_, config_.server.host);
+    ErrorCode error;
+    const auto connect = [&]() -> asio::awaitable<void> {
+      error = co_await stream->Connect(endpoint_, config_.timeout);
+    };
+    asio::co_spawn(io_, connect, asio::detached);
+    io_.run();
+    io_.restart();
+    if (error) {
+      return absl::UnavailableError(config_.server.Address() + ": " + ErrorText(error) +
+                                    "; is a server running there? --url names another");
+    }
+    idle_.push_back(std::move(stream));
+    return absl::OkStatus();
+  }
+
   // Sets the model to the first that the server names.
   absl::Status AskModel() {
     ServerStream::Parser parser;
@@ -82,6 +112,7 @@ class Load {
     io_.run();
     if (error) return absl::UnavailableError("GET /v1/models: " + ErrorText(error));
     const auto& response = parser.get();
+    if (response.result() == http::status::unauthorized) return NeedsKey();
     const std::optional<std::string> model = FirstModel(response.body());
     if (response.result() != http::status::ok || !model) {
       return absl::UnavailableError("GET /v1/models: status " +

@@ -46,6 +46,8 @@ std::string ServerUrl::HostHeader() const {
   return (ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
+std::string ServerUrl::Address() const { return (tls ? "https://" : "http://") + HostHeader(); }
+
 std::optional<ServerUrl> ParseServerUrl(const std::string& text) {
   const auto parsed = boost::urls::parse_uri(text);
   if (!parsed || parsed->host().empty()) return std::nullopt;

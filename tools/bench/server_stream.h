@@ -29,6 +29,7 @@ struct ServerUrl {
   bool tls = false;
 
   std::string HostHeader() const;
+  std::string Address() const;  // "http://127.0.0.1:3000"
 };
 
 // nullopt: it is no URL of http or https.

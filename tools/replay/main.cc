@@ -34,7 +34,8 @@ int main(int argc, char** argv) {
   }
   const bool help = name == "--help" || name == "-h" || name == "help";
   if (!help && !name.empty()) {
-    std::fprintf(stderr, "penstock-replay: error: \"%s\": no such command\n", argv[1]);
+    std::fprintf(stderr, "penstock-replay: error: %s: unknown %s\n\n", argv[1],
+                 name.starts_with('-') ? "option" : "command");
   }
   std::fputs(kUsage, help ? stdout : stderr);
   return help ? 0 : 2;

@@ -7,8 +7,8 @@ namespace {
 constexpr OptionSpec kRows[] = {
     OptionSpec(
         "help", Type::kString, "",
-        "Print the options and exit; --help=GROUP prints those of one group. The launcher prints "
-        "the common ones only.",
+        "Print the options and exit; --help=GROUP, such as --help=reach, prints those of one "
+        "group.",
         {.short_name = 'h', .flag_text = "common", .components = kAllComponents}),
     OptionSpec("help-all", Type::kBool, "false", "Print every option and exit.",
                {.components = kAllComponents}),

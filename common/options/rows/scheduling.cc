@@ -42,7 +42,8 @@ constexpr OptionSpec kRows[] = {
                {.advanced = true}),
     OptionSpec("order", OneOf("fcfs|longest-prefix|priority|shortest-predicted"), "fcfs",
                "Which waiting request is next: first come first served, longest cached prefix, "
-               "highest X-Penstock-Priority, or smallest X-Penstock-Predicted-Tokens."),
+               "highest request header X-Penstock-Priority, or smallest "
+               "X-Penstock-Predicted-Tokens."),
     OptionSpec(
         "admission", OneOf("mixed|guaranteed|optimistic"), "mixed",
         "Memory that a request reserves: its worst case (guaranteed), or its expected output, with "

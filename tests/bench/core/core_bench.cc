@@ -79,7 +79,7 @@ constexpr const char* kUsage =
     "without it prompts are generated.\n";
 
 int main(int argc, char** argv) {
-  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
+  if (const auto exit = bench::ExitOfArguments(argc, argv, kUsage)) return *exit;
   auto trace = argc > 1 ? sim::ReadTrace(argv[1]) : SharedBeginnings();
   if (!trace.ok()) {
     std::fprintf(stderr, "%s\n", penstock::Message(trace.status()).c_str());

@@ -193,7 +193,7 @@ constexpr const char* kUsage =
     "The defaults are 2, all and bfloat16.\n";
 
 int Main(int argc, char** argv) {
-  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
+  if (const auto exit = bench::ExitOfArguments(argc, argv, kUsage)) return *exit;
   const auto isa = ChooseIsa();
   if (!isa.ok()) {
     std::cerr << isa.status() << '\n';

@@ -2,12 +2,13 @@
 // input and writes SVG to standard output:
 //   [{"title": …, "x_label": …, "y_label": …, "curves": [{"name": …, "points": [[x, y], …]}]}, …]
 #include <boost/json.hpp>
-#include <exception>
 #include <iostream>
 #include <iterator>
 #include <string>
 #include <vector>
 
+#include "common/json_parse.h"
+#include "common/status.h"
 #include "tests/bench/usage.h"
 #include "tools/chart/line_chart.h"
 
@@ -15,6 +16,8 @@ namespace penstock::chart {
 namespace {
 
 namespace json = boost::json;
+
+constexpr std::size_t kMaxDepth = 32;
 
 Curve CurveOf(const json::object& from) {
   Curve curve{.name = std::string(from.at("name").as_string()), .points = {}, .dots = true};
@@ -41,22 +44,26 @@ constexpr const char* kUsage =
     "  {\"title\": ..., \"x_label\": ..., \"y_label\": ...,\n"
     "   \"curves\": [{\"name\": ..., \"points\": [[x, y], ...]}]}\n";
 
-// Boost.JSON throws if the text is no JSON, and if a member is absent or of another type.
+int Refuse(const std::string& reason) {
+  std::cerr << "penstock-chart: error: standard input " << reason << "\n\n" << kUsage;
+  return 2;
+}
+
+// Boost.JSON throws if a member is absent or of another type.
 int Main(int argc, char** argv) {
-  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
+  if (const auto exit = bench::ExitOfArguments(argc, argv, kUsage)) return *exit;
   try {
     const std::string text{std::istreambuf_iterator<char>(std::cin), {}};
     std::vector<Chart> charts;
-    const json::value parsed = json::parse(text);
-    for (const json::value& chart : parsed.as_array()) {
+    const absl::StatusOr<json::value> parsed = ParseJson(text, kMaxDepth);
+    if (!parsed.ok()) return Refuse(Message(parsed.status()));
+    for (const json::value& chart : parsed->as_array()) {
       charts.push_back(ChartOf(chart.as_object()));
     }
     std::cout << ToSvg(charts);
     return 0;
-  } catch (const std::exception& error) {
-    std::cerr << "penstock-chart: standard input must be JSON charts: " << error.what() << "\n\n"
-              << kUsage;
-    return 2;
+  } catch (const boost::system::system_error&) {
+    return Refuse("must be JSON charts: a member is missing or has another type");
   }
 }
 

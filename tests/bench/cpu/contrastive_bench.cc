@@ -75,7 +75,7 @@ constexpr const char* kUsage =
     "The defaults are bfloat16, 2, 64 and 4.\n";
 
 int Main(int argc, char** argv) {
-  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
+  if (const auto exit = bench::ExitOfArguments(argc, argv, kUsage)) return *exit;
   const DuelArguments arguments = ReadDuelArguments(argc, argv, "candidates", 64);
   const Model model = Must(Model::Open({arguments.folder, arguments.dtype}));
   boost::json::object report = DuelReport(arguments, model, "candidates");

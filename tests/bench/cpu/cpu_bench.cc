@@ -245,7 +245,7 @@ constexpr const char* kUsage =
     "is 2 threads.\n";
 
 int Main(int argc, char** argv) {
-  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
+  if (const auto exit = bench::ExitOfArguments(argc, argv, kUsage)) return *exit;
   const auto isa = ChooseIsa();
   if (!isa.ok()) {
     std::cerr << isa.status() << '\n';

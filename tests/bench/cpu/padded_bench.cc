@@ -140,7 +140,7 @@ constexpr const char* kUsage =
     "Prints the time of a decode step in the padded KV layout and in the paged one as JSON.\n";
 
 int Main(int argc, char** argv) {
-  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
+  if (const auto exit = bench::ExitOfArguments(argc, argv, kUsage)) return *exit;
   DuelArguments arguments = ReadDuelArguments(argc, argv, "rows", 64);
   if (argc < 6) arguments.fifth = 16;
   const Model model = Must(Model::Open({arguments.folder, arguments.dtype}));

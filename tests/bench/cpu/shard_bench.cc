@@ -193,7 +193,8 @@ constexpr const char* kUsage =
     "  prompts TOKENS SECONDS | read ROWS CONTEXT\n";
 
 int Main(int argc, char** argv) {
-  if (bench::PrintedHelp(argc, argv, kUsage)) return 0;
+  // The options of a shard follow.
+  if (const auto exit = bench::ExitOfArguments(std::min(argc, 3), argv, kUsage)) return *exit;
   if (argc < 3) {
     std::cerr << kUsage;
     return 2;

@@ -153,7 +153,7 @@ int main(int argc, char** argv) {
   constexpr const char* kUsage =
       "Usage: router-load HOST PORT STREAMS REQUESTS TOKENS stream|plain\n\n"
       "Keeps STREAMS requests open until REQUESTS are answered, and prints one line of JSON.\n";
-  if (penstock::bench::PrintedHelp(argc, argv, kUsage)) return 0;
+  if (const auto exit = penstock::bench::ExitOfArguments(argc, argv, kUsage)) return *exit;
   if (argc != 7) {
     std::fputs(kUsage, stderr);
     return 2;

@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
   constexpr const char* kUsage =
       "Usage: router-send-cost SOCKETS SIZE COUNT\n\n"
       "Prints the CPU time of one send() of SIZE bytes as JSON.\n";
-  if (penstock::bench::PrintedHelp(argc, argv, kUsage)) return 0;
+  if (const auto exit = penstock::bench::ExitOfArguments(argc, argv, kUsage)) return *exit;
   if (argc != 4) {
     std::fputs(kUsage, stderr);
     return 2;

@@ -23,6 +23,15 @@ absl::StatusOr<std::string> ReadWhole(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
+// About an option that is not taken.
+std::string_view WhyNot(std::string_view option) {
+  if (option == "-n") return "is not offered: requests are not signed";
+  if (option == "--delay") return "is not offered: all clients start at once";
+  if (option == "--extra-parameters") return "is not offered: bodies are sent as given";
+  if (option == "-j") return "is not offered: the tokens of an answer are found by its form";
+  return "unknown option; --help lists the options";
+}
+
 // A folder with one body per file, or a file with one body per line.
 absl::Status ReadDataset(const std::string& path, std::vector<std::string>& bodies) {
   namespace fs = std::filesystem;
@@ -99,7 +108,7 @@ class Parser {
       options_.json_path = value;
       options_.json = true;
     } else if (!Is("", "--seed")) {  // nothing is drawn
-      return Bad(name_, "is not offered by this preset; --help shows what is");
+      return Bad(name_, WhyNot(name_));
     }
     return absl::OkStatus();
   }

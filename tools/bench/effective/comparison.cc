@@ -125,8 +125,8 @@ absl::Status CheckBatching(const Mode& mode) {
   const std::string own(batching->get_string());
   if (own == BatchingOf(mode.name)) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrFormat("%s: the batching of this server must be `%s`. GET /stats says: %s",
-                      mode.name, BatchingOf(mode.name), own));
+      absl::StrFormat("%s: this server has --batching %s; it must have --batching %s", mode.name,
+                      own, BatchingOf(mode.name)));
 }
 
 // Requests per second of a server that is never idle, for traces of this shape.

@@ -156,8 +156,7 @@ TEST(ParseTest, AllErrorsAreReportedEachWithFieldValueAndLimit) {
                   "--port 70000: must be an integer from 0 to 65535",
                   "--prot: unknown option; did you mean --port? --help-all lists the options",
                   "--dtype=int3: must be auto, float32, bfloat16 or float16",
-                  "\"stray\": not an option (a switch is turned off with --name=false; a model is "
-                  "given with --model-id stray)",
+                  "\"stray\": belongs to no option; did you mean --model-id stray?",
                   "--hostname: a value is missing; it must be a non-empty text",
                   "PENSTOCK_NUM_SHARD=two: must be an integer from 1 to 64",
                   "server.yaml:4: max_best_off: unknown option; did you mean max_best_of? "
@@ -166,6 +165,19 @@ TEST(ParseTest, AllErrorsAreReportedEachWithFieldValueAndLimit) {
                   "server.yaml:6: order: must be one value: fcfs, longest-prefix, priority or "
                   "shortest-predicted. Given: a, b",
                   "server.yaml:7: version: belongs on the command line, not into a file"));
+}
+
+TEST(ParseTest, AnArgumentWithoutANameIsToldWhatToWrite) {
+  EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({"--prefix-caching", "false", "extra"}))),
+              ElementsAre("\"false\": belongs to no option; write --prefix-caching=false"));
+  const auto tool = Parse(ProgramWith("penstock-split", "", {}), {.arguments = {"38", "33", "24"}});
+  EXPECT_THAT(ErrorsOf(tool),
+              ElementsAre("\"38\": belongs to no option; arguments without a name are not taken"));
+  EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({"--no-consol"}))),
+              ElementsAre("--no-consol: unknown option; did you mean --no-console? --help-all "
+                          "lists the options"));
+  EXPECT_THAT(ErrorsOf(ParseLauncher(Launch({"--served-model-name", ""}))),
+              ElementsAre("--served-model-name \"\": must be a non-empty text"));
 }
 
 TEST(ParseTest, AKeyThatTurnsASwitchOffIsToldTheSwitch) {

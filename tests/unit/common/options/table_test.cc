@@ -10,6 +10,7 @@
 namespace penstock::options {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -103,8 +104,16 @@ TEST(HelpTest, ShowsEveryDefault) {
     const ProgramOptions program = ProgramFor(component);
     const std::string help = HelpText(program, "all");
     for (const OptionSpec* spec : program.options) {
-      if (spec->default_text.empty() || spec->group == "Program") continue;
-      EXPECT_THAT(EntryOf(help, *spec), HasSubstr("[" + std::string(spec->default_text) + "]"));
+      if (spec->group == "Program") continue;
+      const std::string entry = EntryOf(help, *spec);
+      if (spec->default_text.empty()) {
+        EXPECT_THAT(entry, AnyOf(HasSubstr("nset: "), HasSubstr("[unset]"), HasSubstr("nset:\n"),
+                                 HasSubstr("[required]")));
+      } else if (spec->type == Type::kBool && spec->default_text == "true") {
+        EXPECT_THAT(entry, HasSubstr("--no-" + std::string(spec->name) + "]"));
+      } else {
+        EXPECT_THAT(entry, HasSubstr("[" + std::string(spec->default_text) + "]"));
+      }
     }
   }
 }

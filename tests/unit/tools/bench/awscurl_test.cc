@@ -47,7 +47,9 @@ TEST(AwscurlOptions, NamesUnsupportedOptions) {
     return Message(ParseOptions(arguments, "").status());
   };
   EXPECT_EQ(error({"-n", "sagemaker", "http://h/"}),
-            "--preset awscurl: -n: is not offered by this preset; --help shows what is");
+            "--preset awscurl: -n: is not offered: requests are not signed");
+  EXPECT_THAT(error({"--delay", "1", "http://h/"}), HasSubstr("all clients start at once"));
+  EXPECT_THAT(error({"--foo", "1", "http://h/"}), HasSubstr("--foo: unknown option; --help"));
   EXPECT_THAT(error({"-c", "0", "http://h/"}), HasSubstr("-c: 0 must be an integer from 1"));
   EXPECT_THAT(error({"-c"}), HasSubstr("-c: a value is missing"));
   EXPECT_THAT(error({"ftp://h/"}), HasSubstr("URL: ftp://h/ must be http://"));
