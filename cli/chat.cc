@@ -158,6 +158,11 @@ class Session {
     } else if (!answer->interrupted && answer->status != 200) {
       error = "status " + std::to_string(answer->status) + ": " + ErrorMessage(answer->body);
       if (answer->status == 401) error += "; penstock chat --api-key KEY sends it";
+      if (error.ends_with("template not found")) {
+        error +=
+            "; the model has no chat template: ask /v1/completions, or start the server with "
+            "--tokenizer-config-path FILE";
+      }
     }
     stats_ = reply.Stats();
     if (error.empty() || !reply.text().empty()) {

@@ -373,11 +373,13 @@ absl::StatusOr<v1::WarmupResponse> ModelRank::Warmup() {
   PENSTOCK_RETURN_IF_ERROR(ShareTable(control.kept));
   if (keeps) {
     log::Info(control.kept.empty()
-                  ? "warm-up: runs the largest steps once, then times others for up to " +
+                  ? "warm-up: times steps for about " +
                         std::to_string(kWarmupTime / std::chrono::seconds(1)) +
-                        " s. This usually takes less than 20 s, longer for a large model"
+                        " s, longer for a large model or on a busy machine"
                   : "warm-up: checks the step times that an earlier start measured");
   }
+  std::size_t left_out = 0;
+  control.on_left_out = [&left_out](std::size_t steps) { left_out = steps; };
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<StepTimeSample> step_times,
                             RunWarmup(shape, *backend_, control));
   const bool held = !control.kept.empty() && step_times == control.kept;
@@ -387,7 +389,10 @@ absl::StatusOr<v1::WarmupResponse> ModelRank::Warmup() {
             (held                   ? " step times of an earlier start confirmed in "
              : control.kept.empty() ? " step times measured in "
                                     : " step times measured again (earlier ones differ) in ") +
-            std::to_string(spent.count()) + " ms");
+            std::to_string(spent.count()) + " ms" +
+            (left_out == 0 ? ""
+                           : "; " + std::to_string(left_out) +
+                                 " others were left out for time and are extrapolated"));
   v1::WarmupResponse report;
   for (const StepTimeSample& sample : step_times) AddStepTime(sample, report);
   report.set_peak_memory_bytes(backend_->MemoryBytes());

@@ -190,10 +190,10 @@ absl::Status TimeRound(std::vector<Timed>& steps, Time end, const WarmupControl&
   return absl::OkStatus();
 }
 
-// Times the sweep. `worst` are the worst steps, each timed once. They are samples too: they
-// determine the slopes of the cost model even if there is no time for other large steps.
+// Times the sweep until `end`. `worst` are the worst steps, each timed once. They are samples too:
+// they determine the slopes of the cost model even if there is no time for other large steps.
 absl::StatusOr<std::vector<StepTimeSample>> Sweep(const WarmupShape& shape,
-                                                  std::vector<Timed> worst,
+                                                  std::vector<Timed> worst, Time end,
                                                   const WarmupControl& control, Warmup& warmup) {
   std::vector<Timed> steps;
   for (const StepTimeSample& step :
@@ -204,14 +204,16 @@ absl::StatusOr<std::vector<StepTimeSample>> Sweep(const WarmupShape& shape,
     if (!shape.states || sequences <= shape.max_sequences) steps.push_back({step, {}});
   }
   std::move(worst.begin(), worst.end(), std::back_inserter(steps));
-  const Time end = control.clock() + kWarmupTime;
+  const Duration left = end - control.clock();
   // The first round leaves some time for others: most steps of a server are small, and one time of
   // a small step is noise.
-  PENSTOCK_RETURN_IF_ERROR(TimeRound(steps, end - kWarmupTime / 8, control, warmup));
+  PENSTOCK_RETURN_IF_ERROR(TimeRound(steps, end - left / 8, control, warmup));
   for (std::size_t round = 1; round < kWarmupRounds; ++round) {
     PENSTOCK_RETURN_IF_ERROR(TimeRound(steps, end, control, warmup));
   }
-  return Medians(steps);
+  std::vector<StepTimeSample> samples = Medians(steps);
+  control.on_left_out(steps.size() - samples.size());
+  return samples;
 }
 
 // A cheap step of a kept table that is still worth timing: of the decode batches the fastest one,
@@ -272,10 +274,12 @@ absl::StatusOr<std::vector<StepTimeSample>> RunWarmup(const WarmupShape& shape, 
   }
   PENSTOCK_ASSIGN_OR_RETURN(const bool holds, StillHolds(control, warmup));
   if (holds) return control.kept;
+  Time end = control.clock() + kWarmupTime;
   if (!takes_memory) {
     PENSTOCK_ASSIGN_OR_RETURN(worst, RunWorst(peaks, warmup));
+    end = std::max(end, control.clock() + kLeastSweepTime);
   }
-  return Sweep(shape, std::move(worst), control, warmup);
+  return Sweep(shape, std::move(worst), end, control, warmup);
 }
 
 }  // namespace penstock::shard

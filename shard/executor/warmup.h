@@ -19,8 +19,10 @@
 namespace penstock::shard {
 
 // The sweep is run up to kWarmupRounds times and for about kWarmupTime. A step that is expected to
-// take longer than the time left is left out.
+// take longer than the time left is left out. Worst steps that take no memory count towards this
+// time, but kLeastSweepTime is left for the others.
 constexpr Duration kWarmupTime = std::chrono::seconds(6);
+constexpr Duration kLeastSweepTime = std::chrono::seconds(2);
 constexpr std::size_t kWarmupRounds = 3;
 
 // The table of an earlier start is used again if two of its steps still take as long, within this
@@ -49,6 +51,8 @@ struct WarmupControl {
   // The table of an earlier start, for the same steps and the same on every rank; empty: none.
   std::vector<StepTimeSample> kept = {};
   std::function<Time()> clock = SteadyNow;
+  // Gets the number of steps that were left out.
+  std::function<void(std::size_t)> on_left_out = [](std::size_t) {};
 };
 
 // Allocates the small cache and leaves it allocated. Returns `kept` if two of its cheapest steps

@@ -129,6 +129,17 @@ def test_chat_says_why_a_request_is_refused(demo_server):
     assert done.returncode == 1 and "status 404" in done.stderr and "absent" in done.stderr
 
 
+def test_chat_with_a_model_without_a_template_says_what_to_do(simulated, tmp_path):
+    model = shutil.copytree(DEMO_MODEL, tmp_path / "base")
+    for path in model.glob("chat_template*"):
+        path.unlink()
+    config = json.loads((model / "tokenizer_config.json").read_text())
+    config.pop("chat_template", None)
+    (model / "tokenizer_config.json").write_text(json.dumps(config))
+    done = run("chat", "--url", simulated(model=model).url, text="Hello!\n")
+    assert done.returncode == 1 and "the model has no chat template" in done.stderr
+
+
 def test_control_c_stops_the_answer_and_not_the_chat(simulated):
     # Slow tokens (0.2 s each), so that the signal comes before the answer ends.
     server = simulated("--step-time", "200ms")

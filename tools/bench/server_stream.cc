@@ -93,9 +93,10 @@ asio::awaitable<ServerStream::ErrorCode> ServerStream::Connect(tcp::endpoint end
     std::tie(error) = co_await secure_->async_handshake(asio::ssl::stream_base::client, kNoThrow);
     if (RefusesCertificate(error)) {
       const long result = ::SSL_get_verify_result(secure_->native_handle());
-      // The name of the host is checked after the certificate itself.
-      certificate_error_ =
-          result == X509_V_OK ? "it names another host" : ::X509_verify_cert_error_string(result);
+      // The check of the host's name leaves no cause.
+      certificate_error_ = result == X509_V_ERR_UNSPECIFIED
+                               ? "it names another host"
+                               : ::X509_verify_cert_error_string(result);
     }
   }
   if (error) Close();

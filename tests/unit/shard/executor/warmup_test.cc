@@ -102,8 +102,11 @@ TEST(Warmup, KeepsItsTimeLimitIfStepsAreSlow) {
     shape.pool_tokens = 128 * 1024;
     WarmupControl control = Always();
     control.clock = [&now] { return now; };
+    std::size_t left_out = 0;
+    control.on_left_out = [&left_out](std::size_t steps) { left_out = steps; };
     const auto samples = RunWarmup(shape, backend, control);
     ASSERT_TRUE(samples.ok()) << samples.status();
+    EXPECT_GT(left_out, 0u);
     const Duration worst = std::chrono::milliseconds(2 * 50 + ms_per_row * (512 + 128));
     const Duration whole = now - Time{};
     EXPECT_LE(whole, worst + kWarmupTime) << ms_per_row;
@@ -309,7 +312,8 @@ TEST(Warmup, KeepsItsTimeLimitForAnyContextIfStepsTakeNoMemory) {
     EXPECT_EQ(std::any_of(backend.batches.begin(), backend.batches.end(),
                           [](const auto& batch) { return batch.segments[0].candidates; }),
               takes_memory);
-    EXPECT_EQ(now - Time{} <= 3 * kWarmupTime, !takes_memory);
+    // The two worst steps take 10.7 s of it.
+    EXPECT_EQ(now - Time{} <= 2 * kWarmupTime + kLeastSweepTime, !takes_memory);
   }
 }
 
