@@ -21,11 +21,10 @@ absl::StatusOr<std::vector<LoraAdapter>> ReadAdapters(const std::vector<AdapterF
   return adapters;
 }
 
-std::uint64_t AdapterBytes(const std::vector<LoraAdapter>& adapters) {
+std::uint64_t AdapterBytes(std::span<const LoraAdapter> adapters) {
   std::uint64_t bytes = 0;
   for (const LoraAdapter& adapter : adapters) {
-    bytes += adapter.Elements() *
-             DTypeBytes(adapter.bfloat16 ? DType::kBFloat16 : DType::kFloat32);
+    bytes += adapter.Elements() * DTypeBytes(adapter.bfloat16 ? DType::kBFloat16 : DType::kFloat32);
   }
   return bytes;
 }
@@ -50,7 +49,7 @@ absl::StatusOr<ReadyAdapter> LoadAdapter(const std::string& folder, const Model&
   PENSTOCK_ASSIGN_OR_RETURN(const LoraAdapter read,
                             ReadLoraAdapter(folder, model.program, model.weight_plan));
   PENSTOCK_ASSIGN_OR_RETURN(const DeviceMemory memory, device.Memory());
-  const std::uint64_t needed = AdapterBytes({read});
+  const std::uint64_t needed = AdapterBytes({&read, 1});
   if (needed > memory.free_bytes / std::max(1u, memory.ranks)) {
     return absl::ResourceExhaustedError(folder + ": the adapter takes " + HumanBytes(needed) +
                                         " of each rank, and " + HumanBytes(memory.free_bytes) +

@@ -5,6 +5,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ namespace penstock::shard {
 absl::StatusOr<std::vector<LoraAdapter>> ReadAdapters(const std::vector<AdapterFolder>& folders,
                                                       const Model& model);
 // Memory that they will take.
-std::uint64_t AdapterBytes(const std::vector<LoraAdapter>& adapters);
+std::uint64_t AdapterBytes(std::span<const LoraAdapter> adapters);
 // `read` are the adapters of these folders.
 absl::Status MakeAdapters(const std::vector<AdapterFolder>& folders,
                           const std::vector<LoraAdapter>& read, const Backend& backend,
