@@ -107,9 +107,12 @@ class Harmony:
     def read(self, output):
         tokens = self.encoding.encode(output, allowed_special="all")
         parser = self.harmony.StreamableParser(self.encoding, role=self.harmony.Role.ASSISTANT)
-        for token in tokens:
-            parser.process(token)
-        parser.process_eos()
+        try:
+            for token in tokens:
+                parser.process(token)
+            parser.process_eos()
+        except self.harmony.HarmonyError as error:
+            return {"text": str(error), "reasoning": "", "calls": []}
         answer = {"text": "", "reasoning": "", "calls": []}
         for message in parser.messages:
             text = "".join(part.text for part in message.content)

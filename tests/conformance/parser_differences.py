@@ -136,6 +136,11 @@ def join_texts(blanks):
     return rule
 
 
+def refuse_nothing(case):
+    if not case.transcript:
+        case.text = "Unexpected EOS while waiting for message header to complete"
+
+
 def stripped(_, value):
     return value.strip() if isinstance(value, str) else value
 
@@ -197,4 +202,8 @@ SGLANG = [
     Rule(("minimax_m2",), "It drops all line breaks at the ends of a text.", of_arguments(without_line_breaks)),
     Rule(("minimax_m2",), "It gives null for a text if null is allowed.", of_arguments(text_as_null)),
 ]
-HARMONY = []
+HARMONY = [
+    Rule(("gpt_oss",), "It refuses an output without a message.", refuse_nothing),
+    Rule(("gpt_oss",), "It reads tokens, and here every <|call|> and <|end|> becomes one. Penstock reads text, in "
+         "which a JSON string may mention them.", without_mention("<|call|>", "<|end|>")),
+]

@@ -4,7 +4,7 @@ Every difference is explained by a rule of parser_differences.py. PENSTOCK_TRANS
 """
 
 import copy
-import importlib.util
+import importlib.metadata
 import json
 import os
 import subprocess
@@ -59,7 +59,9 @@ def compare(format_name, parser, rules, lines):
 @pytest.mark.parametrize("format_name", other_parsers.SGLANG)
 def test_calls_and_reasoning_are_those_of_sglang(format_name):
     pytest.importorskip("partial_json_parser")
-    if importlib.util.find_spec("sglang") is None:
+    try:
+        importlib.metadata.version("sglang")
+    except importlib.metadata.PackageNotFoundError:
         pytest.skip("sglang is not installed")
     tools, lines = transcripts(format_name)
     rules = [rule for rule in parser_differences.SGLANG if format_name in rule.formats]
