@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "shard/executor/kv_layout.h"
 
 namespace penstock::shard {
 namespace {
@@ -77,7 +78,9 @@ ModelRankOptions ReadShardOptions(const options::Values& values, Platform platfo
   options.model.rank = Number(values, "rank");
   options.model.world = Number(values, "world-size");
   options.block_size = Number(values, "block-size");
-  options.padded = values.GetString("kv-layout") == "padded";
+  if (values.GetString("kv-layout") == "padded") {
+    options.kv_layout = std::make_shared<PaddedLayout>();
+  }
   options.device = std::move(platform.rank_device);
   options.kv = ReadKvMemory(values);
   options.contrastive_search = values.GetBool("contrastive-search");
