@@ -158,7 +158,6 @@ struct TokenInfo {
 struct GenerationStart {
   RequestId request;
   std::uint32_t prompt_tokens = 0;
-  std::uint32_t prompt_characters = 0;
   std::uint64_t seed = 0;
   std::string prompt_end;         // the last characters of a chat's prompt
   std::vector<TokenInfo> prompt;  // filled when prompt logprobs were asked for, or show_prompt

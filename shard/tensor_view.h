@@ -22,8 +22,7 @@ struct TensorView {
   static constexpr std::size_t kMaxRank = 4;
 
   void* data = nullptr;
-  std::array<std::int64_t, kMaxRank> shape{};    // the first `rank` count
-  std::array<std::int64_t, kMaxRank> strides{};  // in elements
+  std::array<std::int64_t, kMaxRank> shape{};  // the first `rank` count
   std::uint8_t rank = 0;
   DType dtype = DType::kFloat32;
   Device device;
@@ -31,10 +30,10 @@ struct TensorView {
   // Row-major [rows, columns] without gaps.
   static TensorView Matrix(void* data, std::int64_t rows, std::int64_t columns, DType dtype,
                            Device device = {}) {
-    return {data, {rows, columns}, {columns, 1}, 2, dtype, device};
+    return {data, {rows, columns}, 2, dtype, device};
   }
   static TensorView Vector(void* data, std::int64_t size, DType dtype, Device device = {}) {
-    return {data, {size}, {1}, 1, dtype, device};
+    return {data, {size}, 1, dtype, device};
   }
 
   std::int64_t Elements() const {

@@ -201,7 +201,6 @@ absl::StatusOr<BeamSearch::Events> BeamSearch::EventsOf(const BeamScores::Finish
   Events events;
   GenerationStart start = *start_;
   start.request = id_;
-  start.prompt_characters = prompt_.characters;
   start.prompt_end = prompt_.end;
   events.emplace_back(std::move(start));
   PENSTOCK_RETURN_IF_ERROR(stream.Push(text.tokens, events).status());

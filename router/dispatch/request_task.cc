@@ -195,7 +195,6 @@ void RequestTask::Send() {
 
 void RequestTask::Post(Prompt prompt) {
   prompt_tokens_ = static_cast<std::uint32_t>(prompt.ids.size());
-  prompt_characters_ = prompt.characters;
   prompt_end_ = std::move(prompt.end);
   kept_tokens_ = prompt.pinned_tokens;
   services_.records.SetPromptTokens(id_, prompt_tokens_);
@@ -266,7 +265,6 @@ void RequestTask::AddStart(PromptReport report) {
   GenerationStart start;
   start.request = id_;
   start.prompt_tokens = prompt_tokens_;
-  start.prompt_characters = prompt_characters_;
   start.cached_tokens = cached_tokens_;
   start.kept_tokens = kept_tokens_;
   start.seed = request_.seed.value_or(0);

@@ -146,7 +146,6 @@ class RequestTask final : public Strand,
   std::vector<TokenId> prompt_;          // set if the start shows it
   std::vector<GenerationEvent> events_;  // of this run
   std::uint32_t prompt_tokens_ = 0;
-  std::uint32_t prompt_characters_ = 0;
   std::string prompt_end_;
   std::uint32_t cached_tokens_ = 0;
   std::uint32_t kept_tokens_ = 0;

@@ -84,7 +84,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
     RequestHead head;
     RouteMatch match;
     bool keep_alive = false;
-    bool replied = false;
     int status = 0;
     std::size_t sent = 0;
     RequestEnd end;

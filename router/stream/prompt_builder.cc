@@ -26,11 +26,6 @@ GenerationError FromStatus(std::string_view field, const absl::Status& status) {
   return error;
 }
 
-std::uint32_t Characters(std::string_view text) {
-  return static_cast<std::uint32_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
 // Whole characters at the end of a text. Enough for any marker that opens the answer.
 std::string EndOf(std::string_view text) {
   constexpr std::size_t kBytes = 64;
@@ -98,7 +93,7 @@ PromptBuilder::Outcome PromptBuilder::FromText(std::string_view text,
   auto ids = tokenizer_->Encode(text, request.add_special_tokens);
   if (!ids.ok()) return FromStatus(kInputs, ids.status());
   if (text.empty() || ids->empty()) return Invalid(kInputs, "`inputs` cannot be empty");
-  return Prompt{.ids = *std::move(ids), .characters = Characters(text), .max_new_tokens = 0};
+  return Prompt{.ids = *std::move(ids), .max_new_tokens = 0};
 }
 
 // Tokenizes cached prompt and text as one text, with one BOS, so that the output does not depend on
@@ -123,7 +118,7 @@ PromptBuilder::Outcome PromptBuilder::FromIds(std::span<const TokenId> ids) cons
                                 std::to_string(limits_.vocabulary) +
                                 ". Given: " + std::to_string(id));
   }
-  return Prompt{.ids = {ids.begin(), ids.end()}, .characters = 0, .max_new_tokens = 0};
+  return Prompt{.ids = {ids.begin(), ids.end()}, .max_new_tokens = 0};
 }
 
 RenderedChat PromptBuilder::Render(const ChatInput& chat) const {

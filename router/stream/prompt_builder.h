@@ -26,9 +26,7 @@ struct PromptLimits {
 };
 
 struct Prompt {
-  std::vector<TokenId> ids;  // not empty, at most max_input_tokens
-  // Unicode characters of the text, after rendering; 0 for a prompt of ids.
-  std::uint32_t characters = 0;
+  std::vector<TokenId> ids;                     // not empty, at most max_input_tokens
   std::uint32_t max_new_tokens = 0;             // 1 … max_total_tokens - ids.size()
   std::uint32_t pinned_tokens = 0;              // leading ids to be kept
   std::optional<Time> rendered;                 // when the template was

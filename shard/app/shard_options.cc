@@ -10,6 +10,7 @@
 
 #include "common/adapter_name.h"
 #include "common/status.h"
+#include "shard/executor/kv_layout.h"
 
 namespace penstock::shard {
 namespace {
@@ -79,7 +80,9 @@ ModelRankOptions ReadShardOptions(const options::Values& values, Platform platfo
   options.model.rank = Number(values, "rank");
   options.model.world = Number(values, "world-size");
   options.block_size = Number(values, "block-size");
-  options.padded = values.GetString("kv-layout") == "padded";
+  if (values.GetString("kv-layout") == "padded") {
+    options.kv_layout = std::make_shared<PaddedLayout>();
+  }
   options.device = std::move(platform.rank_device);
   options.kv = ReadKvMemory(values);
   options.contrastive_search = values.GetBool("contrastive-search");

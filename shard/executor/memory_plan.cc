@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "shard/cache/padded/pool_split.h"
-
 namespace penstock::shard {
 namespace {
 
@@ -105,6 +103,17 @@ std::uint32_t MostWindowBlocks(const PagedLayout& layout, std::uint32_t window,
   return std::min(most, layout.BlocksFor(static_cast<std::uint32_t>(tokens)) + 1);
 }
 
+std::string CachePlan::BlocksText(const PoolSize& pool) const {
+  return std::to_string(pool.blocks[0]) + " blocks of " + std::to_string(layout_.block_size) +
+         " tokens";
+}
+
+absl::Status CachePlan::NoBlockFits(std::uint64_t bytes, const std::string& beside) const {
+  return absl::ResourceExhaustedError("--kv-cache-memory: " + HumanBytes(bytes) +
+                                      " for a rank; must be at least one block of " +
+                                      HumanBytes(layout_.BytesPerBlock()) + beside);
+}
+
 KvBlocks CachePlan::Wanted(const v1::Limits& limits) const {
   const std::uint64_t each = layout_.BlocksFor(limits.max_sequence_length());
   const std::uint64_t windows = window_ == 0 ? each : MostWindowBlocks(layout_, window_, limits);
@@ -132,16 +141,9 @@ KvBlocks CachePlan::FitBlocks(std::uint64_t bytes, const v1::Limits& limits) con
 }
 
 std::uint64_t CachePlan::WantedBytes(const v1::Limits& limits) const {
-  if (!padded_) {
-    const std::uint64_t bytes = layout_.Bytes(Wanted(limits));
-    const std::uint64_t snapshots = states_.bytes * states_.max_snapshots;
-    return bytes + states_.Bytes() + std::min(snapshots, bytes / (kSnapshotShare - 1));
-  }
-  const std::uint64_t blocks =
-      std::uint64_t{limits.max_sequences()} * layout_.BlocksFor(limits.max_sequence_length());
-  // A padded KV row for each sequence, and a third of that in blocks: SplitPool gives blocks a
-  // quarter of the whole.
-  return CellBytes(layout_, *padded_, blocks * layout_.block_size) * 4 / 3;
+  const std::uint64_t bytes = layout_.Bytes(Wanted(limits));
+  const std::uint64_t snapshots = states_.bytes * states_.max_snapshots;
+  return bytes + states_.Bytes() + std::min(snapshots, bytes / (kSnapshotShare - 1));
 }
 
 absl::StatusOr<PoolSize> CachePlan::Fit(std::uint64_t bytes, const v1::Limits& limits) const {
@@ -152,23 +154,16 @@ absl::StatusOr<PoolSize> CachePlan::Fit(std::uint64_t bytes, const v1::Limits& l
         std::min<std::uint64_t>(states_.max_snapshots, left / kSnapshotShare / states_.bytes));
   }
   pool.blocks = FitBlocks(left - pool.snapshots * states_.bytes, limits);
-  if (padded_) {
-    const PoolSplit split = SplitPool(layout_, *padded_, bytes, limits.max_sequence_length());
-    pool = {split.blocks, split.cells, 0};
-  }
   const bool fits = pool.blocks[0] > 0 && (layout_.GroupCount() == 1 || pool.blocks[1] > 0);
   if (fits) return pool;
   const std::string states = states_.bytes == 0
                                  ? ""
                                  : ", and " + HumanBytes(states_.Bytes()) + " for the states of " +
                                        StateOwners(states_) + " (--max-batch-size bounds them)";
-  return absl::ResourceExhaustedError("--kv-cache-memory: " + HumanBytes(bytes) +
-                                      " for a rank; must be at least one block of " +
-                                      HumanBytes(layout_.BytesPerBlock()) + states);
+  return NoBlockFits(bytes, states);
 }
 
 std::uint32_t CachePlan::LongestSequence(const PoolSize& pool, const v1::Limits& limits) const {
-  if (padded_) return limits.max_sequence_length();
   std::uint64_t blocks = pool.blocks[0];
   const bool windows = layout_.GroupCount() > 1 && window_ > 0;
   if (windows && pool.blocks[1] < MostWindowBlocks(layout_, window_, limits)) {
@@ -179,19 +174,13 @@ std::uint32_t CachePlan::LongestSequence(const PoolSize& pool, const v1::Limits&
 }
 
 std::uint64_t CachePlan::Bytes(const PoolSize& pool) const {
-  const std::uint64_t cells = padded_ ? CellBytes(layout_, *padded_, pool.cells) : 0;
-  return layout_.Bytes(pool.blocks) + cells + states_.Bytes() + pool.snapshots * states_.bytes;
+  return layout_.Bytes(pool.blocks) + states_.Bytes() + pool.snapshots * states_.bytes;
 }
 
 std::string CachePlan::Describe(const PoolSize& pool) const {
-  std::string text = std::to_string(pool.blocks[0]) + " blocks of " +
-                     std::to_string(layout_.block_size) + " tokens";
+  std::string text = BlocksText(pool);
   if (layout_.GroupCount() > 1) {
     text += ", " + std::to_string(pool.blocks[1]) + " for layers with a window";
-  }
-  if (padded_) {
-    text += " for prompts and " + std::to_string(pool.cells) + " cells for rows (" +
-            HumanBytes(CellBytes(layout_, *padded_, pool.cells)) + ")";
   }
   if (states_.bytes > 0) {
     const std::string snapshots =

@@ -6,11 +6,9 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "common/human_bytes.h"
-#include "shard/cache/padded/pool_split.h"
 #include "shard/cache/paged/paged_layout.h"
 #include "shard/model/program.h"
 #include "shard/service/rank_engine.h"
@@ -76,7 +74,7 @@ struct StatePlan {
 std::uint32_t MostWindowBlocks(const PagedLayout& layout, std::uint32_t window,
                                const v1::Limits& limits);
 
-// How much cache a rank allocates: blocks, with the padded layout also padded KV rows, and states.
+// How much cache a rank in the paged KV layout allocates: blocks and states.
 //
 // KV group 1 gets the blocks that the windows of all sequences need, but no more than group 0 gets.
 // If the driver has no block table for it, it gets as many.
@@ -86,30 +84,36 @@ class CachePlan {
   explicit CachePlan(const PagedLayout& layout, const StatePlan& states = {},
                      std::uint32_t window = 0)
       : layout_(layout), states_(states), window_(window) {}
-  CachePlan(const PagedLayout& layout, const RowLimits& padded)
-      : layout_(layout), padded_(padded) {}
+
+  virtual ~CachePlan() = default;
 
   // Bytes that let all sequences reach their longest length.
-  std::uint64_t WantedBytes(const v1::Limits& limits) const;
+  virtual std::uint64_t WantedBytes(const v1::Limits& limits) const;
 
   // The largest pool in `bytes` beside the states. ResourceExhausted if not even one block fits.
-  absl::StatusOr<PoolSize> Fit(std::uint64_t bytes, const v1::Limits& limits) const;
+  virtual absl::StatusOr<PoolSize> Fit(std::uint64_t bytes, const v1::Limits& limits) const;
 
   // Tokens of the longest sequence that the pool can hold.
-  std::uint32_t LongestSequence(const PoolSize& pool, const v1::Limits& limits) const;
+  virtual std::uint32_t LongestSequence(const PoolSize& pool, const v1::Limits& limits) const;
 
-  std::uint64_t Bytes(const PoolSize& pool) const;
+  virtual std::uint64_t Bytes(const PoolSize& pool) const;
 
   // "100 blocks of 16 tokens, 1.2 GiB".
-  std::string Describe(const PoolSize& pool) const;
+  virtual std::string Describe(const PoolSize& pool) const;
+
+ protected:
+  // "100 blocks of 16 tokens".
+  std::string BlocksText(const PoolSize& pool) const;
+  // `beside`: what the rank needs besides blocks, ", and …".
+  absl::Status NoBlockFits(std::uint64_t bytes, const std::string& beside = "") const;
+
+  const PagedLayout layout_;
 
  private:
   // Blocks that all sequences need.
   KvBlocks Wanted(const v1::Limits& limits) const;
   KvBlocks FitBlocks(std::uint64_t bytes, const v1::Limits& limits) const;
 
-  const PagedLayout layout_;
-  const std::optional<RowLimits> padded_;
   const StatePlan states_;
   const std::uint32_t window_ = 0;
 };

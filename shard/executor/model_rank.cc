@@ -13,7 +13,6 @@
 #include "shard/executor/warmup_sweep.h"
 #include "shard/executor/warmup_table.h"
 #include "shard/model/features.h"
-#include "shard/model/kv_groups.h"
 #include "shard/parallel/local_communicator.h"
 #include "shard/parallel/shm_communicator.h"
 
@@ -117,7 +116,7 @@ v1::DescribeResponse ModelRank::Facts() const {
   facts.set_rank(options_.model.rank);
   facts.set_world_size(options_.model.world);
   facts.set_block_size(options_.block_size);
-  facts.set_attention(options_.padded ? v1::ATTENTION_LAYOUT_PADDED : v1::ATTENTION_LAYOUT_RAGGED);
+  facts.set_attention(options_.kv_layout->attention());
   facts.set_bos_token_id(-1);
   if (backend_ == nullptr) return facts;
   const ModelSpec& spec = model_->spec;
@@ -160,7 +159,7 @@ absl::StatusOr<RankPlan> ModelRank::Plan() {
   model_.emplace(std::move(model));
   PENSTOCK_RETURN_IF_ERROR(CheckOptions());
   PENSTOCK_ASSIGN_OR_RETURN(read_adapters_, ReadAdapters(options_.adapters, *model_));
-  if (options_.padded) JoinKvGroups(model_->program);  // a padded KV row holds every position
+  options_.kv_layout->Adapt(model_->program);
   weight_bytes_ = model_->WeightBytes();
   if (options_.weight_bytes) {
     PENSTOCK_ASSIGN_OR_RETURN(weight_bytes_, options_.weight_bytes(*model_));
@@ -199,12 +198,12 @@ absl::Status ModelRank::CheckOptions() const {
     if (!wanted) return absl::OkStatus();
     return CheckFeature(feature, model_->spec.model_type, model_->program);
   };
-  if (model_->pooling && (options_.contrastive_search || options_.padded)) {
+  if (model_->pooling && options_.contrastive_search) {
     return absl::UnimplementedError(
-        "`contrastive-search` must be off and `kv-layout` paged with a model that gives vectors");
+        "`contrastive-search` must be off with a model that gives vectors");
   }
   PENSTOCK_RETURN_IF_ERROR(check(options_.contrastive_search, Feature::kContrastiveSearch));
-  PENSTOCK_RETURN_IF_ERROR(check(options_.padded, Feature::kPaddedLayout));
+  PENSTOCK_RETURN_IF_ERROR(options_.kv_layout->Check(*model_));
   PENSTOCK_RETURN_IF_ERROR(check(!options_.adapters.empty(), Feature::kLora));
   PENSTOCK_RETURN_IF_ERROR(check(setup_.limits().max_decode_rows() > 1, Feature::kSpeculation));
   return absl::OkStatus();
@@ -217,13 +216,13 @@ PagedLayout ModelRank::Layout() const {
   return layout;
 }
 
-CachePlan ModelRank::Cache() const {
+std::unique_ptr<CachePlan> ModelRank::Cache() const {
   const std::uint32_t sequences = setup_.limits().max_sequences();
-  if (options_.padded) return {Layout(), RowLimits{backend_->row_store(), sequences}};
   const StatePlan states{model_->program.StateBytes(), sequences, DraftRows(),
                          setup_.limits().max_snapshots()};
-  return CachePlan(Layout(), states,
-                   setup_.limits().window_tables() ? model_->program.kv_window : 0);
+  return options_.kv_layout->Plan(Layout(), states,
+                                  setup_.limits().window_tables() ? model_->program.kv_window : 0,
+                                  {backend_->row_store(), sequences});
 }
 
 std::uint32_t ModelRank::DraftRows() const {
@@ -348,16 +347,15 @@ absl::StatusOr<v1::WarmupResponse> ModelRank::Warmup() {
   shape.max_sequences = setup_.limits().max_sequences();
   // A sequence is no longer than the cache can hold, or the warm-up would take more memory than
   // serving does. Rank 0 decides, so that all ranks run the same steps.
-  shape.max_sequence_length = Cache().LongestSequence(expected, setup_.limits());
+  shape.max_sequence_length = Cache()->LongestSequence(expected, setup_.limits());
   PENSTOCK_RETURN_IF_ERROR(
       control_->Broadcast(&shape.max_sequence_length, sizeof shape.max_sequence_length, 0));
   shape.block_size = options_.block_size;
   shape.max_logit_rows = kMaxLogitRows;
   shape.max_candidates = setup_.limits().max_candidates();
   shape.max_candidate_rows = CandidateRows();
-  shape.pool_tokens = std::uint64_t{expected.blocks[0]} * options_.block_size;
   if (model_->program.KvGroups() > 1) shape.window_blocks = expected.blocks[1];
-  shape.cells = expected.cells;
+  options_.kv_layout->LimitWarmup(expected, shape);
   shape.states = !model_->program.states.empty();
   WarmupControl control;
   control.continues = [this] { return !interrupted(); };
@@ -409,9 +407,9 @@ absl::StatusOr<v1::WarmupResponse> ModelRank::Warmup() {
 
 std::string ModelRank::TableIdentity(const WarmupShape& shape) const {
   std::string text = model_->fingerprint + " " + backend_->Name() + " world " +
-                     std::to_string(setup_.world_size()) + (options_.padded ? " padded" : "");
+                     std::to_string(setup_.world_size()) + options_.kv_layout->table_suffix();
   for (const std::uint64_t number :
-       {std::uint64_t{shape.max_step_tokens}, std::uint64_t{shape.max_sequences},
+       {std::uint64_t{shape.max_step_tokens}, std::uint64_t{setup_.limits().max_sequences()},
         std::uint64_t{setup_.limits().max_sequence_length()}, std::uint64_t{shape.block_size},
         std::uint64_t{shape.max_candidates}}) {
     text += " " + std::to_string(number);
@@ -439,8 +437,8 @@ absl::StatusOr<PoolSize> ModelRank::CountPool() const {
   MemoryNeeds needs = Needs(limits.max_step_tokens(), memory);
   if (limits.kv_cache_bytes() > 0) needs.kv = {limits.kv_cache_bytes(), 0.0};
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t bytes,
-                            ChooseKvBytes(needs, memory.free_bytes, Cache().WantedBytes(limits)));
-  PENSTOCK_ASSIGN_OR_RETURN(PoolSize pool, Cache().Fit(bytes, limits));
+                            ChooseKvBytes(needs, memory.free_bytes, Cache()->WantedBytes(limits)));
+  PENSTOCK_ASSIGN_OR_RETURN(PoolSize pool, Cache()->Fit(bytes, limits));
   if (!model_->pooling) return pool;
   for (std::uint32_t& blocks : pool.blocks.by_group) blocks = std::min(blocks, TextBlocks());
   return pool;
@@ -498,9 +496,9 @@ absl::StatusOr<std::uint64_t> ModelRank::Commit(const PoolSize& pool) {
   executor_ = std::make_unique<ModelExecutor>(std::move(options), *backend_, *control_,
                                               communicator_.get());
   MakeEmbedder(pool);
-  log::Info("KV cache: " + Cache().Describe(pool) + ", allocated in " +
+  log::Info("KV cache: " + Cache()->Describe(pool) + ", allocated in " +
             std::to_string((SteadyNow() - began) / std::chrono::milliseconds(1)) + " ms");
-  return Cache().Bytes(pool);
+  return Cache()->Bytes(pool);
 }
 
 void ModelRank::Interrupt() {

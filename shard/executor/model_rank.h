@@ -20,6 +20,7 @@
 #include "shard/cache/paged/paged_layout.h"
 #include "shard/executor/adapter_table.h"
 #include "shard/executor/head_layers.h"
+#include "shard/executor/kv_layout.h"
 #include "shard/executor/memory_plan.h"
 #include "shard/executor/model_executor.h"
 #include "shard/executor/rank_device.h"
@@ -44,7 +45,7 @@ using WeightMeasure = std::function<absl::StatusOr<std::uint64_t>(const Model&)>
 struct ModelRankOptions {
   ModelOptions model;
   std::uint32_t block_size = 16;
-  bool padded = false;  // KV layout
+  std::shared_ptr<const KvLayout> kv_layout = std::make_shared<KvLayout>();
   KvMemory kv;
   std::shared_ptr<RankDevice> device = std::make_shared<HostDevice>();
   bool contrastive_search = false;  // offered; needs hidden states in the cache
@@ -111,7 +112,7 @@ class ModelRank final : public RankEngine {
   absl::Status ShareTable(std::vector<StepTimeSample>& samples);
   MemoryNeeds Needs(std::uint32_t step_tokens, const DeviceMemory& memory) const;
   PagedLayout Layout() const;
-  CachePlan Cache() const;
+  std::unique_ptr<CachePlan> Cache() const;
   // The blocks that the texts of a step need, of a model that gives vectors.
   std::uint32_t TextBlocks() const;
   void MakeEmbedder(const PoolSize& pool);

@@ -1,5 +1,7 @@
 #include "shard/executor/padded_rows.h"
 
+#include <algorithm>
+
 #include "common/status.h"
 
 namespace penstock::shard {
@@ -14,7 +16,7 @@ absl::Status PaddedRows::Arrange(const StepPlan& plan, SlotTable& slots, CellUse
     for (const SlotId slot : group.rows) {
       const RankSequence& sequence = slots.at(slot);
       CellRow& row = part.rows.emplace_back(CellRow{slot, sequence.committed, {}});
-      if (!sequence.padded) row.blocks = sequence.tables.front();
+      if (!sequence.row) row.blocks = sequence.tables.front();
     }
   }
   if (parts_.empty() && !had_rows) return absl::OkStatus();
@@ -24,11 +26,23 @@ absl::Status PaddedRows::Arrange(const StepPlan& plan, SlotTable& slots, CellUse
   for (const CellPart& part : parts_) {
     for (const CellRow& row : part.rows) {
       RankSequence& sequence = slots.at(row.slot);
-      sequence.padded = true;
+      sequence.row = row.slot;
       for (auto& table : sequence.tables) table.clear();
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status PaddedRows::ArrangeCopies(std::uint32_t cells, std::span<RaggedSegment> decodes) {
+  if (cells == 0 || decodes.empty()) return absl::OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(backend_.ArrangeCells({}).status());
+  CellPart part;
+  for (RaggedSegment& decode : decodes) {
+    decode.row = decode.state;
+    part.width = std::max(part.width, decode.context_length + 1);
+    part.rows.push_back({*decode.row, decode.context_length, decode.blocks});
+  }
+  return backend_.ArrangeCells({&part, 1}).status();
 }
 
 void PaddedRows::CountFilled(const StepPlan& plan, const SlotTable& slots, CellUse& use) const {

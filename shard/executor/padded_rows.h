@@ -7,6 +7,8 @@
 
 #include <absl/status/status.h>
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "common/plan/step_plan.h"
@@ -24,6 +26,10 @@ class PaddedRows {
   // After the control part of `plan` was applied: arranges the rows of its groups. A sequence that
   // is new to them is copied out of its blocks.
   absl::Status Arrange(const StepPlan& plan, SlotTable& slots, CellUse& use);
+
+  // For a warm-up with so many cells: one sub-batch of these decodes, whose rows are copied out of
+  // their blocks.
+  absl::Status ArrangeCopies(std::uint32_t cells, std::span<RaggedSegment> decodes);
 
   // After the step: how many positions of the rows hold K and V.
   void CountFilled(const StepPlan& plan, const SlotTable& slots, CellUse& use) const;

@@ -36,7 +36,7 @@ struct RankSequence {
   // it. Until then a decode computes no row. The last of `tokens` is committed.
   bool selection_pending = false;
   std::vector<std::vector<BlockId>> tables;  // by kv_group
-  bool padded = false;                       // it has a padded KV row and no blocks
+  std::optional<SlotId> row;                 // it has this padded KV row and no blocks
 
   // Tokens after `tokens` that the device samples in steps in flight. The second is the index of
   // the newest of them among the tokens of the step that was begun last, or -1.

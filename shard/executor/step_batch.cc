@@ -72,7 +72,7 @@ void StepBatch::Add(const Segment& segment, const RankSequence& sequence) {
   ragged.text_length = sequence.start.prompt_length + (wanted > 0 ? 1 : 0);
   ragged.prompt_length = sequence.OriginalPromptLength();
   ragged.drafts = work.drafts;
-  if (sequence.padded) ragged.row = segment.slot;
+  ragged.row = sequence.row;
   segments_.push_back(ragged);
   AddTokens(work, sequence);
   // The first candidate's logit row later becomes that of the sampled token.

@@ -7,29 +7,16 @@
 
 #include "common/status.h"
 #include "common/time.h"
+#include "shard/executor/padded_rows.h"
 #include "shard/executor/warmup_sweep.h"
 
 namespace penstock::shard {
 namespace {
 
-// Positions of the padded KV rows in a warm-up. Beyond it costs are proportional.
-constexpr std::uint32_t kMaxCells = 65'536;
-
-std::uint32_t CellsOf(const WarmupShape& shape) { return std::min(shape.cells, kMaxCells); }
-
-std::uint32_t MostRows(const WarmupShape& shape) {
-  return shape.cells > 0 ? std::min(shape.max_sequences, shape.cells) : shape.max_sequences;
-}
-
-// Positions of all rows of a decode batch.
-std::uint64_t DecodePositions(const WarmupShape& shape) {
-  return shape.cells > 0 ? CellsOf(shape) : shape.pool_tokens;
-}
-
 class Warmup {
  public:
   Warmup(const WarmupShape& shape, Backend& backend, const WarmupControl& control)
-      : shape_(shape), backend_(backend), control_(control) {
+      : shape_(shape), backend_(backend), rows_(backend), control_(control) {
     const std::uint32_t blocks =
         (shape.max_sequence_length + shape.block_size - 1) / shape.block_size;
     table_.reserve(blocks);
@@ -41,7 +28,7 @@ class Warmup {
   }
 
   absl::Status AllocateCache() {
-    PENSTOCK_RETURN_IF_ERROR(backend_.SetCells(CellsOf(shape_), MostRows(shape_)));
+    PENSTOCK_RETURN_IF_ERROR(backend_.SetCells(shape_.cells, shape_.max_sequences));
     PENSTOCK_RETURN_IF_ERROR(backend_.SetSnapshots(0));
     const auto blocks = static_cast<std::uint32_t>(table_.size());
     const std::uint32_t most = shape_.window_blocks > 0 ? shape_.window_blocks : blocks;
@@ -51,8 +38,6 @@ class Warmup {
   // `candidates`: each decode computes that many rows for one position.
   absl::StatusOr<Duration> Run(const StepTimeSample& step, std::uint32_t candidates = 0) {
     if (!control_.continues()) return absl::CancelledError("the warm-up was interrupted");
-    const bool padded = shape_.cells > 0 && step.decode_rows > 0 && candidates == 0;
-    if (padded) PENSTOCK_RETURN_IF_ERROR(ArrangeRows(step));
     std::vector<RaggedSegment> segments;
     std::vector<std::uint32_t> logit_rows;
     std::uint32_t rows = 0;
@@ -69,9 +54,10 @@ class Warmup {
     };
     for (std::uint32_t i = 0; i < step.decode_rows; ++i) {
       logit_rows.push_back(rows);
-      RaggedSegment& segment = add(std::max(1u, candidates), step.context_tokens);
-      segment.candidates = candidates > 0;
-      if (padded) segment.row = SlotId(i);
+      add(std::max(1u, candidates), step.context_tokens).candidates = candidates > 0;
+    }
+    if (candidates == 0) {
+      PENSTOCK_RETURN_IF_ERROR(rows_.ArrangeCopies(shape_.cells, segments));
     }
     if (step.decode_rows == 0) {
       add(step.prefill_tokens, step.context_tokens);
@@ -92,17 +78,6 @@ class Warmup {
   }
 
  private:
-  // One sub-batch whose rows are all copied out of blocks.
-  absl::Status ArrangeRows(const StepTimeSample& step) {
-    PENSTOCK_RETURN_IF_ERROR(backend_.ArrangeCells({}).status());
-    CellPart part;
-    part.width = step.context_tokens + 1;
-    for (std::uint32_t i = 0; i < step.decode_rows; ++i) {
-      part.rows.push_back({SlotId(i), step.context_tokens, table_});
-    }
-    return backend_.ArrangeCells({&part, 1}).status();
-  }
-
   absl::Status Choose(std::uint32_t sequences, std::uint32_t candidates) {
     std::vector<float> similarities(candidates);
     std::vector<CandidateChoice> choices;
@@ -115,6 +90,7 @@ class Warmup {
 
   const WarmupShape& shape_;
   Backend& backend_;
+  PaddedRows rows_;
   const WarmupControl& control_;
   std::vector<BlockId> table_;
   std::vector<BlockId> window_table_;  // of KV group 1; empty: as table_
@@ -140,8 +116,8 @@ std::vector<Peak> Peaks(const WarmupShape& shape, bool takes_memory) {
   const std::uint32_t longest =
       takes_memory ? shape.max_sequence_length : std::min(shape.max_sequence_length, kLongestTimed);
   const std::uint32_t chunk = std::min(shape.max_step_tokens, longest);
-  const std::uint32_t rows = std::min(MostRows(shape), shape.max_step_tokens);
-  const std::uint64_t fair = std::max<std::uint64_t>(DecodePositions(shape) / rows, 1);
+  const std::uint32_t rows = std::min(shape.max_sequences, shape.max_step_tokens);
+  const std::uint64_t fair = std::max<std::uint64_t>(shape.pool_tokens / rows, 1);
   const auto full = static_cast<std::uint32_t>(std::min<std::uint64_t>(longest, fair)) - 1;
   std::vector<Peak> peaks = {{{chunk, 0, longest - chunk}}, {{0, rows, full}}};
   if (takes_memory && shape.max_candidates > 0 && longest > 1) {
@@ -196,9 +172,8 @@ absl::StatusOr<std::vector<StepTimeSample>> Sweep(const WarmupShape& shape,
                                                   std::vector<Timed> worst, Time end,
                                                   const WarmupControl& control, Warmup& warmup) {
   std::vector<Timed> steps;
-  for (const StepTimeSample& step :
-       WarmupSweep({shape.max_step_tokens, MostRows(shape), shape.max_sequence_length,
-                    DecodePositions(shape)})) {
+  for (const StepTimeSample& step : WarmupSweep({shape.max_step_tokens, shape.max_sequences,
+                                                 shape.max_sequence_length, shape.pool_tokens})) {
     const std::uint32_t sequences = step.decode_rows + (step.prefill_tokens > 0 ? 1 : 0);
     // Two sequences of a step cannot have one state.
     if (!shape.states || sequences <= shape.max_sequences) steps.push_back({step, {}});

@@ -37,9 +37,9 @@ struct WarmupShape {
   std::uint32_t max_logit_rows = 64;
   std::uint32_t max_candidates = 0;      // of one sequence; 0 = no contrastive search
   std::uint32_t max_candidate_rows = 0;  // of all sequences of a step
-  std::uint64_t pool_tokens = 0;         // most tokens in the cache
+  std::uint64_t pool_tokens = 0;         // most tokens in the cache, or cells in use
   std::uint32_t window_blocks = 0;       // of KV group 1, at most; 0: as many as of group 0
-  std::uint32_t cells = 0;               // positions of all padded KV rows; 0: paged layout
+  std::uint32_t cells = 0;               // for padded KV rows (KvLayout)
   bool states = false;                   // the model has recurrent layers
 };
 

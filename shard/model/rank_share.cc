@@ -36,9 +36,7 @@ absl::StatusOr<RankShare> MakeRankShare(const ModelSpec& spec, std::uint32_t ran
   part.heads = spec.heads / world;
   part.first_head = rank * part.heads;
   part.kv_heads = std::max(1u, spec.kv_heads / world);
-  part.first_kv_head = static_cast<std::uint32_t>(std::uint64_t{rank} * spec.kv_heads / world);
   part.intermediate = spec.intermediate / world;
-  part.first_intermediate = rank * part.intermediate;
   part.vocabulary_padded = (spec.vocabulary + world - 1) / world;
   part.first_vocabulary = std::min(spec.vocabulary, rank * part.vocabulary_padded);
   part.vocabulary = std::min(part.vocabulary_padded, spec.vocabulary - part.first_vocabulary);

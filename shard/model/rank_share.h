@@ -15,9 +15,7 @@ struct RankShare {
   std::uint32_t first_head = 0;
   std::uint32_t heads = 0;
   // If world > kv_heads of the model, world / kv_heads ranks hold the same K/V head.
-  std::uint32_t first_kv_head = 0;
   std::uint32_t kv_heads = 0;
-  std::uint32_t first_intermediate = 0;
   std::uint32_t intermediate = 0;
   std::uint32_t first_vocabulary = 0;
   std::uint32_t vocabulary = 0;         // rows with weights; the last rank may hold fewer

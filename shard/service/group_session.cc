@@ -125,8 +125,7 @@ absl::StatusOr<std::uint64_t> GroupSession::Commit(const PoolSize& pool) {
     const std::string field = "blocks[" + std::to_string(i) + "]";
     PENSTOCK_RETURN_IF_ERROR(CheckRange(field, pool.blocks[group], 1, fits_.blocks[group]));
   }
-  const std::uint32_t least_cells = fits_.cells > 0 ? 1 : 0;
-  PENSTOCK_RETURN_IF_ERROR(CheckRange("cells", pool.cells, least_cells, fits_.cells));
+  PENSTOCK_RETURN_IF_ERROR(CheckRange("cells", pool.cells, std::min(1u, fits_.cells), fits_.cells));
   PENSTOCK_RETURN_IF_ERROR(CheckRange("snapshots", pool.snapshots, 0, fits_.snapshots));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint64_t bytes, engine_.Commit(pool));
   const v1::Limits& limits = setup_.limits();

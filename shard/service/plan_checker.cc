@@ -15,10 +15,6 @@ std::string OfSequence(SequenceId sequence) {
   return " (sequence " + std::to_string(sequence.value()) + ")";
 }
 
-absl::Status Bad(const char* field, std::uint64_t value, const std::string& limit) {
-  return BadValue(field, std::to_string(value), limit);
-}
-
 // A bug of this engine, not of the router.
 absl::Status EngineMistake(const char* field, std::uint64_t value, const std::string& limit) {
   return absl::InternalError(Message(Bad(field, value, limit)));
@@ -32,6 +28,7 @@ void PlanChecker::Reset() {
   next_step_ = 1;
   slots_.assign(bounds_.slots, std::nullopt);
   sequences_.clear();
+  rows_ = RowRules(bounds_.slots, bounds_.cells);
   snapshots_.assign(bounds_.snapshots, 0);
   for (std::uint32_t group = 0; group < kMostKvGroups; ++group) {
     block_uses_[group].assign(bounds_.blocks[group], 0);
@@ -48,7 +45,7 @@ absl::Status PlanChecker::Check(const StepPlan& plan) {
   PENSTOCK_RETURN_IF_ERROR(ApplySegments(plan));
   PENSTOCK_RETURN_IF_ERROR(ApplySaves(plan));
   PENSTOCK_RETURN_IF_ERROR(CheckGroups(plan));
-  return CheckDecodesInRows(plan);
+  return rows_.CheckSegments(plan);
 }
 
 absl::Status PlanChecker::CheckHeader(const StepPlan& plan) {
@@ -69,6 +66,7 @@ absl::Status PlanChecker::ApplyEnds(const StepPlan& plan) {
     PENSTOCK_RETURN_IF_ERROR(FindActive(id, "ends", &slot));
     sequences_.erase(slot->sequence.value());
     FreeBlocks(*slot);
+    rows_.End(id);
     slots_[id.value()].reset();
   }
   return absl::OkStatus();
@@ -299,13 +297,7 @@ absl::Status PlanChecker::CheckDecode(const Segment& segment, const Slot& slot) 
                "within max_sequence_length " + std::to_string(bounds_.max_sequence_length) +
                    " from committed length " + std::to_string(slot.committed) + Of(segment.slot));
   }
-  if (slot.padded) {
-    if (end <= slot.width) return absl::OkStatus();
-    return Bad("segments.decode.max_rows", segment.max_rows,
-               "within the width " + std::to_string(slot.width) +
-                   " of its row from committed length " + std::to_string(slot.committed) +
-                   Of(segment.slot));
-  }
+  if (rows_.Has(segment.slot)) return rows_.CheckWrite(segment, slot.committed, end);
   return CheckWritable(slot, slot.committed, writes, "segments.decode.max_rows");
 }
 
@@ -331,53 +323,19 @@ absl::Status PlanChecker::CheckWritable(const Slot& slot, std::uint32_t first, s
 }
 
 absl::Status PlanChecker::ApplyRows(const StepPlan& plan) {
-  std::uint64_t cells = 0;
-  for (auto& slot : slots_) {
-    if (slot.has_value()) slot->width = 0;
-  }
+  rows_.BeginPlan();
   for (const SegmentGroup& group : plan.groups) {
-    cells += std::uint64_t{group.rows.size()} * group.width;
-    for (const SlotId row : group.rows) PENSTOCK_RETURN_IF_ERROR(ApplyRow(row, group.width));
-  }
-  for (auto& slot : slots_) {
-    if (slot.has_value() && slot->padded && slot->width == 0) slot->left = true;
-  }
-  if (cells <= bounds_.cells) return absl::OkStatus();
-  return Bad("groups.width", cells,
-             "rows * width of all groups at most the " + std::to_string(bounds_.cells) + " cells");
-}
-
-absl::Status PlanChecker::ApplyRow(SlotId id, std::uint32_t width) {
-  Slot* slot = nullptr;
-  PENSTOCK_RETURN_IF_ERROR(FindActive(id, "groups.rows", &slot));
-  if (slot->left) return Bad("groups.rows", id.value(), "a slot that never left the row store");
-  if (slot->width > 0) return Bad("groups.rows", id.value(), "a row of one group only");
-  if (slot->computed < slot->prompt_length) {
-    return Bad("groups.rows", id.value(), "a slot whose whole prompt was computed");
-  }
-  if (width < slot->committed) {
-    return Bad("groups.width", width,
-               "at least the " + std::to_string(slot->committed) + " committed positions of slot " +
-                   std::to_string(id.value()));
-  }
-  slot->width = width;
-  if (!slot->padded) FreeBlocks(*slot);
-  slot->padded = true;
-  return absl::OkStatus();
-}
-
-// A sequence that lost its padded KV row cannot be computed.
-absl::Status PlanChecker::CheckDecodesInRows(const StepPlan& plan) const {
-  for (const SegmentGroup& group : plan.groups) {
-    for (const std::uint32_t index : group.segments) {
-      const SlotId id = plan.segments[index].slot;
-      const bool inside = std::find(group.rows.begin(), group.rows.end(), id) != group.rows.end();
-      if (slots_[id.value()]->padded == inside) continue;
-      return Bad("groups.segments", index,
-                 "the segment of a row of its group (slot " + std::to_string(id.value()) + ")");
+    for (const SlotId id : group.rows) {
+      Slot* slot = nullptr;
+      PENSTOCK_RETURN_IF_ERROR(FindActive(id, "groups.rows", &slot));
+      if (slot->computed < slot->prompt_length) {
+        return Bad("groups.rows", id.value(), "a slot whose whole prompt was computed");
+      }
+      if (!rows_.Has(id)) FreeBlocks(*slot);
+      PENSTOCK_RETURN_IF_ERROR(rows_.Place(id, group.width, slot->committed));
     }
   }
-  return absl::OkStatus();
+  return rows_.EndPlan();
 }
 
 absl::Status PlanChecker::CheckGroups(const StepPlan& plan) const {

@@ -12,7 +12,7 @@
 //     (G1: no block has two writers).
 //   - No plan exceeds the step budget (G5).
 //   - A recurrent sequence with a cached prefix continues from a snapshot of the same length.
-//   - The padded KV rows fit into their memory, and writes fit into the width of their row.
+//   - Plans follow the RowRules.
 //
 // Pure: no threads, no clock.
 #pragma once
@@ -30,6 +30,7 @@
 #include "common/ids.h"
 #include "common/plan/step_plan.h"
 #include "common/plan/step_result.h"
+#include "shard/service/row_rules.h"
 #include "shard/service/start_checks.h"
 
 namespace penstock::shard {
@@ -69,10 +70,7 @@ class PlanChecker {
     std::uint32_t candidates = 0;    // rows of each decode; 0: no contrastive search
     // Most positions that a decode of `rows` rows writes and commits.
     std::uint32_t Writes(std::uint32_t rows) const { return candidates > 0 ? 1 : rows; }
-    std::uint32_t width = 0;     // of its padded KV row, in the present plan
     std::uint32_t restores = 0;  // the length of the snapshot that it must restore
-    bool padded = false;         // it has a padded KV row and no blocks
-    bool left = false;           // it had a padded KV row and has lost it
     std::vector<Table> tables;   // per kv_group
   };
 
@@ -93,8 +91,6 @@ class PlanChecker {
                              const char* field) const;
   absl::Status CheckGroups(const StepPlan& plan) const;
   absl::Status ApplyRows(const StepPlan& plan);
-  absl::Status ApplyRow(SlotId id, std::uint32_t width);
-  absl::Status CheckDecodesInRows(const StepPlan& plan) const;
   absl::Status ObserveSequence(const SequenceResult& result, const Segment& segment, bool assumed);
 
   absl::Status FindActive(SlotId id, const char* field, Slot** slot);
@@ -107,6 +103,7 @@ class PlanChecker {
   PlanBounds bounds_;
   std::uint64_t next_step_ = 1;
   std::vector<std::optional<Slot>> slots_;
+  RowRules rows_;
   std::unordered_set<std::uint64_t> sequences_;
   std::vector<std::uint32_t> snapshots_;  // by snapshot: positions of its text; 0: none was saved
   // By KV group and block: how many tables hold it.

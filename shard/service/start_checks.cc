@@ -34,11 +34,11 @@ absl::Status CheckContrastive(const SamplingParams& params, std::uint32_t max_ca
       "from 1 to max_candidates " + std::to_string(max_candidates) + " with penalty_alpha");
 }
 
+}  // namespace
+
 absl::Status Bad(const char* field, std::uint64_t value, const std::string& limit) {
   return BadValue(field, std::to_string(value), limit);
 }
-
-}  // namespace
 
 absl::Status CheckTokens(const std::vector<TokenId>& tokens, std::uint32_t vocabulary,
                          const char* field) {

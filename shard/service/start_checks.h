@@ -4,6 +4,7 @@
 #include <absl/status/status.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "common/ids.h"
@@ -34,6 +35,7 @@ struct PlanBounds {
 };
 
 // All give INVALID_ARGUMENT with the field, the value and the limit.
+absl::Status Bad(const char* field, std::uint64_t value, const std::string& limit);
 absl::Status CheckSampling(const SamplingParams& params, std::uint32_t vocabulary,
                            std::uint32_t max_candidates);
 absl::Status CheckTokens(const std::vector<TokenId>& tokens, std::uint32_t vocabulary,

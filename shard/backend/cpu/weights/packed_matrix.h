@@ -73,7 +73,6 @@ class PackedMatrix {
   const FormatKernels& kernels() const { return kernels_; }
   // Of the packed columns; null if the format has none.
   const float* scales() const;
-  const PanelShape& panel_shape() const { return panel_; }
   std::size_t inner() const { return panel_.inner; }
   bool gated() const { return gated_; }
   std::size_t outputs() const { return gated_ ? rows_ / 2 : rows_; }

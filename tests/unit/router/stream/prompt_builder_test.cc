@@ -47,7 +47,6 @@ TEST(PromptBuilder, TokenizesTextAndCountsItsCharacters) {
   GenerationRequest request = Text("hé he");
   const Prompt prompt = Built(Builder(), request);
   EXPECT_EQ(prompt.ids, (Ids{258, 'h', 0xc3, 0xa9, ' ', 256}));
-  EXPECT_EQ(prompt.characters, 5u);
   EXPECT_EQ(prompt.max_new_tokens, 24u);  // what is left of max_total_tokens
   request.add_special_tokens = false;
   EXPECT_EQ(Built(Builder(), request).ids.front(), 'h');
@@ -60,7 +59,6 @@ TEST(PromptBuilder, ACachedPromptPrecedesTheText) {
   const Prompt prompt = Built(Builder(), request);
   EXPECT_EQ(prompt.ids, Built(Builder(), Text("a cat he")).ids);
   EXPECT_EQ(prompt.pinned_tokens, 6u) << "BOS and five letters";
-  EXPECT_EQ(prompt.characters, 8u);
   request.prompt = "e";
   request.cached_prompt = "xh";
   EXPECT_EQ(Built(Builder(), request).ids, (Ids{258, 'x', 256}));
@@ -115,7 +113,6 @@ TEST(PromptBuilder, RendersAChat) {
                  .add_generation_prompt = true};
   request.prompt = chat;
   EXPECT_EQ(Built(Builder(), request).ids, (Ids{258, 256, '>'}));
-  EXPECT_EQ(Built(Builder(), request).characters, 6u);
 
   chat.messages_json = R"([{"role": "system", "content": "x"}])";
   request.prompt = chat;

@@ -40,6 +40,17 @@ class FakeBackend final : public Backend {
     }
     return absl::OkStatus();
   }
+  absl::Status SetCells(std::uint32_t count, std::uint32_t) override {
+    cells = count;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<CellsArranged> ArrangeCells(std::span<const CellPart> parts) override {
+    CellsArranged arranged;
+    for (const CellPart& part : parts) arranged.allocated += part.rows.size() * part.width;
+    if (arranged.allocated > cells) return absl::InvalidArgumentError("too few cells");
+    if (!parts.empty()) most_rows = std::max(most_rows, parts.front().rows.size());
+    return arranged;
+  }
   absl::Status Execute(const RaggedBatch& batch) override {
     events.push_back("execute");
     if (!execute_status.ok()) return execute_status;
@@ -115,6 +126,8 @@ class FakeBackend final : public Backend {
   std::uint32_t threads = 1;
   std::vector<std::uint32_t> items_of_host;  // of each ForEach
   std::uint32_t cache_blocks = 0;
+  std::uint32_t cells = 0;
+  std::size_t most_rows = 0;        // of a padded sub-batch
   std::uint32_t window_blocks = 0;  // of KV group 1
   bool takes_memory_in_steps = true;
   absl::Status execute_status;

@@ -6,6 +6,7 @@
 
 #include "shard/app/cuda/cuda_choice.h"
 #include "shard/app/cuda/cuda_device.h"
+#include "shard/executor/kv_layout.h"
 #include "shard/executor/model_rank.h"
 #include "tests/unit/shard/backend/cuda/host_gpu.h"
 #include "tests/unit/shard/parallel/nccl/fake_nccl.h"
@@ -37,7 +38,7 @@ class CudaEngineTest : public testing::Test {
     options.model.device = {Device::Kind::kCuda, 0};
     options.device = std::make_shared<CudaDevice>(CudaDeviceFacts{"u", std::uint64_t{1} << 30, 1.0},
                                                   gpu_, gpu_, nccl_);
-    options.padded = choice.padded;
+    if (choice.padded) options.kv_layout = std::make_shared<PaddedLayout>();
     options.contrastive_search = choice.contrastive;
     options.kv = {std::uint64_t{1} << 20, 0.0};
     options.make_backend = CudaChoice(std::move(choice), gpu_);
