@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <utility>
 
 #include "common/status.h"
 #include "launcher/machine.h"

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 
 #include "common/check.h"
 #include "scheduler/admission_queue.h"

@@ -1,7 +1,5 @@
 #include "scheduler/step_loop.h"
 
-#include <utility>
-
 #include "scheduler/decide.h"
 
 namespace penstock::scheduler {

@@ -1,7 +1,6 @@
 #include "router/dispatch/embed_queue.h"
 
 #include <algorithm>
-#include <optional>
 #include <stop_token>
 #include <string>
 

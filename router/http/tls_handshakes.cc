@@ -6,7 +6,6 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <chrono>
-#include <optional>
 #include <utility>
 
 #include "common/log.h"

@@ -4,7 +4,6 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 #include <fstream>
-#include <optional>
 #include <sstream>
 #include <utility>
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <string_view>
-#include <utility>
 
 #include "common/status.h"
 #include "generate/v3/generate.pb.h"

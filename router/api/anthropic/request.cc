@@ -2,7 +2,6 @@
 
 #include <array>
 #include <span>
-#include <utility>
 
 #include "router/json/schema.h"
 

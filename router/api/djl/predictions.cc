@@ -1,5 +1,4 @@
 // The handlers of all DJL's routes.
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,8 +1,6 @@
 #include "router/api/ollama/answer.h"
 
 #include <ctime>
-#include <optional>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>

@@ -1,8 +1,6 @@
 #include "router/api/ollama/dialect.h"
 
-#include <array>
 #include <string>
-#include <utility>
 
 #include "router/api/docs/shapes.h"
 #include "router/api/ollama/request.h"

@@ -1,7 +1,6 @@
 #include "router/api/ollama/request.h"
 
 #include <array>
-#include <span>
 
 #include "router/json/schema.h"
 

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <optional>
 #include <span>
 #include <string_view>
-#include <utility>
 
 #include "router/json/unicode.h"
 #include "router/json/writer.h"

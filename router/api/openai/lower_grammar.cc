@@ -1,7 +1,6 @@
 // Which of a body's keys gives the grammar.
 #include <functional>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
 

@@ -2,7 +2,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "router/json/reader.h"
 #include "router/json/value.h"

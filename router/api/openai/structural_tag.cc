@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "router/answer/grammar/lark_writer.h"
 #include "router/api/openai/grammar_forms.h"

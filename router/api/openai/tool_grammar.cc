@@ -1,7 +1,6 @@
 #include "router/api/openai/tool_grammar.h"
 
 #include <string>
-#include <utility>
 
 #include "router/answer/grammar/arguments.h"
 #include "router/answer/grammar/call_grammar.h"

@@ -1,8 +1,6 @@
 #include "router/api/responses/dialect.h"
 
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "router/api/docs/shapes.h"

@@ -1,7 +1,6 @@
 #include "router/api/responses/item.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <utility>
 

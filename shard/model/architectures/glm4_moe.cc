@@ -1,7 +1,6 @@
 // GLM-4.5 and 4.6 (arXiv:2508.06471): heads rotated in part, a mixture of experts chosen by
 // sigmoids in groups, and a shared expert. The layers after the last one predict more tokens and
 // are skipped.
-#include <string>
 
 #include "common/status.h"
 #include "shard/model/config_keys.h"

@@ -1,6 +1,5 @@
 // GPT-2 (Radford et al., 2019): LayerNorm, learned positions, matrices stored as [inputs, outputs].
 #include <cmath>
-#include <optional>
 
 #include "common/status.h"
 #include "shard/model/config_keys.h"

@@ -1,7 +1,5 @@
 // GPT-NeoX (arXiv:2204.06745), also known as Pythia: LayerNorm, biases, heads that are rotated in
 // part, an MLP without a gate, and attention beside the MLP.
-#include <optional>
-#include <string>
 
 #include "common/status.h"
 #include "shard/model/config_keys.h"

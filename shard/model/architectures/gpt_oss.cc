@@ -1,6 +1,5 @@
 // gpt-oss (arXiv:2508.10925): attention sinks, windows in every second layer, and a mixture of
 // experts that have biases and a bounded gate.
-#include <string>
 
 #include "common/status.h"
 #include "shard/model/config_keys.h"

@@ -2,7 +2,6 @@
 // Most layers see a window around each token; their RoPE has other parameters.
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "common/status.h"
 #include "shard/model/config_keys.h"

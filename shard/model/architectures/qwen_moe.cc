@@ -1,7 +1,6 @@
 // Qwen2-MoE (arXiv:2407.10671) and Qwen3-MoE (arXiv:2505.09388): Qwen2 or Qwen3 with a mixture of
 // experts in most layers. Qwen2-MoE has a shared expert with a gate.
 #include <algorithm>
-#include <string>
 #include <vector>
 
 #include "common/status.h"

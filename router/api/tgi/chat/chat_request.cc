@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
-#include <utility>
 
 #include "router/api/openai_keys.h"
 #include "router/api/tgi/generate/request.h"
