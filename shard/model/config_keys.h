@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "shard/weights/config_reader.h"
 #include "shard/model/model_spec.h"
 #include "shard/model/program.h"
 #include "shard/model/rope_config.h"
+#include "shard/weights/config_reader.h"
 
 namespace penstock::shard {
 

@@ -75,8 +75,7 @@ DType ChooseDType(const ModelOptions& options, const ModelSpec& spec, const Weig
   std::optional<DType> stored = spec.stored_dtype;
   if (!stored.has_value()) {
     // The embedding comes first.
-    const CheckpointTensor* embedding =
-        checkpoint.Find(plan.targets.front().parts.front().tensor);
+    const CheckpointTensor* embedding = checkpoint.Find(plan.targets.front().parts.front().tensor);
     if (embedding != nullptr) stored = embedding->info->dtype;
   }
   const DType dtype = stored.value_or(DType::kFloat32);

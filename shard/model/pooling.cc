@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "common/status.h"
-#include "shard/weights/config_reader.h"
 #include "shard/weights/checkpoint_index.h"
+#include "shard/weights/config_reader.h"
 
 namespace penstock::shard {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <absl/status/status.h>
 
-#include "shard/weights/config_reader.h"
 #include "shard/model/model_spec.h"
+#include "shard/weights/config_reader.h"
 
 namespace penstock::shard {
 

@@ -19,9 +19,9 @@ absl::Status CheckPlain(const Checkpoint& checkpoint, const WeightPlan& plan,
   PENSTOCK_RETURN_IF_ERROR(CheckShape(checkpoint, tensor, part.tensor, {Stacked(part, shape)}));
   if (tensor->info->dtype.has_value()) return absl::OkStatus();
   const bool unsaid = plan.format == nullptr && tensor->info->type == "F8_E4M3";
-  return BadTensorType(checkpoint, *tensor,
-                       unsaid ? "it if config.json has a `quantization_config` that fits"
-                              : "F32, BF16 and F16");
+  return BadTensorType(
+      checkpoint, *tensor,
+      unsaid ? "it if config.json has a `quantization_config` that fits" : "F32, BF16 and F16");
 }
 
 }  // namespace

@@ -23,8 +23,9 @@ class AwqFormat final : public StoredFormat {
     const CheckpointTensor* values = checkpoint.Find(module + ".qweight");
     if (values == nullptr) return nullptr;
     if (plain_.Names(module)) {
-      return BadTensorType(checkpoint, *values, "F32, BF16 and F16 here: config.json says it is "
-                                                "not quantised");
+      return BadTensorType(checkpoint, *values,
+                           "F32, BF16 and F16 here: config.json says it is "
+                           "not quantised");
     }
     PENSTOCK_RETURN_IF_ERROR(RequirePlainMatrix(checkpoint, *values, part));
     const std::uint64_t rows = part.stored_shape[0], columns = part.stored_shape[1];
@@ -42,9 +43,9 @@ class AwqFormat final : public StoredFormat {
                                                            {{columns, across}}, {"I32"}));
     PENSTOCK_ASSIGN_OR_RETURN(layout.zeros, RequireTensor(checkpoint, module + ".qzeros",
                                                           {{layout.Groups(), across}}, {"I32"}));
-    PENSTOCK_ASSIGN_OR_RETURN(layout.scales,
-                              RequireTensor(checkpoint, module + ".scales",
-                                            {{layout.Groups(), rows}}, {"F16", "BF16", "F32"}));
+    PENSTOCK_ASSIGN_OR_RETURN(
+        layout.scales, RequireTensor(checkpoint, module + ".scales", {{layout.Groups(), rows}},
+                                     {"F16", "BF16", "F32"}));
     std::vector<const CheckpointTensor*> tensors = {layout.values, layout.zeros, layout.scales};
     return std::make_unique<ColumnPackedMatrix>(checkpoint, std::move(layout), std::move(tensors));
   }
@@ -58,14 +59,36 @@ class AwqFormat final : public StoredFormat {
 
 absl::StatusOr<StoredFormatPtr> ReadAwq(const ConfigReader& config) {
   // Transformers 5 also writes the keys of GPTQ, which say how the checkpoint was made.
-  PENSTOCK_RETURN_IF_ERROR(config.RefuseOthers(
-      {"quant_method", "bits", "w_bit", "group_size", "q_group_size", "zero_point", "version",
-       "format", "backend", "modules_to_not_convert", "do_fuse", "fuse_max_seq_len",
-       "modules_to_fuse", "exllama_config", "tokenizer", "dataset", "damp_percent", "desc_act",
-       "act_group_aware", "sym", "true_sequential", "meta", "model_seqlen",
-       "block_name_to_quantize", "module_name_preceding_first_block", "batch_size",
-       "pad_token_id", "max_input_length", "cache_block_outputs",
-       "modules_in_block_to_quantize"}));
+  PENSTOCK_RETURN_IF_ERROR(config.RefuseOthers({"quant_method",
+                                                "bits",
+                                                "w_bit",
+                                                "group_size",
+                                                "q_group_size",
+                                                "zero_point",
+                                                "version",
+                                                "format",
+                                                "backend",
+                                                "modules_to_not_convert",
+                                                "do_fuse",
+                                                "fuse_max_seq_len",
+                                                "modules_to_fuse",
+                                                "exllama_config",
+                                                "tokenizer",
+                                                "dataset",
+                                                "damp_percent",
+                                                "desc_act",
+                                                "act_group_aware",
+                                                "sym",
+                                                "true_sequential",
+                                                "meta",
+                                                "model_seqlen",
+                                                "block_name_to_quantize",
+                                                "module_name_preceding_first_block",
+                                                "batch_size",
+                                                "pad_token_id",
+                                                "max_input_length",
+                                                "cache_block_outputs",
+                                                "modules_in_block_to_quantize"}));
   const char* bits = config.Has("w_bit") ? "w_bit" : "bits";
   PENSTOCK_RETURN_IF_ERROR(config.IntegerOr(bits, 4, 4, 4).status());
   PENSTOCK_ASSIGN_OR_RETURN(const bool zeros, config.BoolOr("zero_point", true));
@@ -79,9 +102,8 @@ absl::StatusOr<StoredFormatPtr> ReadAwq(const ConfigReader& config) {
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::uint64_t group,
       ReadGroupSize(config, config.Has("q_group_size") ? "q_group_size" : "group_size"));
-  PENSTOCK_ASSIGN_OR_RETURN(ModuleList plain,
-                            ModuleList::Read(config, "modules_to_not_convert",
-                                             ModuleList::Rule::kPrefixOrSuffix));
+  PENSTOCK_ASSIGN_OR_RETURN(ModuleList plain, ModuleList::Read(config, "modules_to_not_convert",
+                                                               ModuleList::Rule::kPrefixOrSuffix));
   return std::make_shared<AwqFormat>(group, std::move(plain));
 }
 

@@ -22,7 +22,7 @@
 namespace penstock::shard {
 namespace {
 
-constexpr std::uint64_t kMostJson = 1 << 16;  // bytes of a quant_state
+constexpr std::uint64_t kMostJson = 1 << 16;    // bytes of a quant_state
 constexpr float kStep = 7.874015718698502e-3f;  // 1 / 127, as the library has it
 
 // ---- 8 bits ----
@@ -159,12 +159,11 @@ class FourBitMatrix final : public QuantizedMatrix {
     const std::uint64_t wide = layout_.state.nested_block;
     const std::uint64_t first = blocks.first / wide;
     const std::uint64_t count = (blocks.first + blocks.count - 1) / wide - first + 1;
-    PENSTOCK_ASSIGN_OR_RETURN(const auto outer, ReadFloats(checkpoint_, *layout_.nested_absmax,
-                                                           "F32", first, count));
+    PENSTOCK_ASSIGN_OR_RETURN(const auto outer,
+                              ReadFloats(checkpoint_, *layout_.nested_absmax, "F32", first, count));
     std::vector<float> values(blocks.count);
     for (std::uint64_t i = 0; i < values.size(); ++i) {
-      const float scaled =
-          layout_.nested_map[stored[i]] * outer[(blocks.first + i) / wide - first];
+      const float scaled = layout_.nested_map[stored[i]] * outer[(blocks.first + i) / wide - first];
       values[i] = scaled + layout_.state.nested_offset;
     }
     return values;
@@ -177,8 +176,7 @@ class FourBitMatrix final : public QuantizedMatrix {
     PENSTOCK_ASSIGN_OR_RETURN(const auto absmax, ReadAbsmax({first, blocks}));
     const std::uint64_t begin = values.first / 2;
     std::vector<std::uint8_t> bytes((values.first + values.count + 1) / 2 - begin);
-    PENSTOCK_RETURN_IF_ERROR(
-        checkpoint_.Read(*layout_.values, begin, bytes.size(), bytes.data()));
+    PENSTOCK_RETURN_IF_ERROR(checkpoint_.Read(*layout_.values, begin, bytes.size(), bytes.data()));
     for (std::uint64_t i = 0; i < values.count; ++i) {
       const std::uint64_t at = values.first + i;
       const std::uint8_t byte = bytes[at / 2 - begin];
@@ -215,8 +213,7 @@ absl::StatusOr<QuantizedMatrixPtr> OpenFourBits(const Checkpoint& checkpoint,
   const std::string state_name = name + ".quant_state.bitsandbytes__" + type;
   const CheckpointTensor* state = checkpoint.Find(state_name);
   if (state == nullptr) return absl::NotFoundError("tensor " + state_name + " is missing");
-  FourBitMatrix::Layout layout{.columns = part.stored_shape[1],
-                               .values = checkpoint.Find(name)};
+  FourBitMatrix::Layout layout{.columns = part.stored_shape[1], .values = checkpoint.Find(name)};
   if (layout.values == nullptr) return absl::NotFoundError("tensor " + name + " is missing");
   const std::uint64_t elements = part.stored_shape[0] * part.stored_shape[1];
   PENSTOCK_RETURN_IF_ERROR(CheckFourBitValues(checkpoint, *layout.values, elements));
@@ -225,9 +222,8 @@ absl::StatusOr<QuantizedMatrixPtr> OpenFourBits(const Checkpoint& checkpoint,
   const bool nested = checkpoint.Find(name + ".nested_absmax") != nullptr;
   PENSTOCK_ASSIGN_OR_RETURN(layout.absmax, RequireTensor(checkpoint, name + ".absmax", {{blocks}},
                                                          {nested ? "U8" : "F32"}));
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const CheckpointTensor* map,
-      RequireTensor(checkpoint, name + ".quant_map", {{16}}, {"F32"}));
+  PENSTOCK_ASSIGN_OR_RETURN(const CheckpointTensor* map,
+                            RequireTensor(checkpoint, name + ".quant_map", {{16}}, {"F32"}));
   PENSTOCK_ASSIGN_OR_RETURN(layout.map, ReadFloats(checkpoint, *map, "F32", 0, 16));
   std::vector<const CheckpointTensor*> tensors = {layout.values, layout.absmax, map, state};
   if (nested) {
@@ -262,8 +258,9 @@ class BitsAndBytesFormat final : public StoredFormat {
     }
     const CheckpointTensor& shown = tensor == nullptr ? *absmax : *tensor;
     if (plain_.Names(ModuleOf(part.tensor))) {
-      return BadTensorType(checkpoint, shown, "F32, BF16 and F16 here: config.json says it is "
-                                              "not quantised");
+      return BadTensorType(checkpoint, shown,
+                           "F32, BF16 and F16 here: config.json says it is "
+                           "not quantised");
     }
     PENSTOCK_RETURN_IF_ERROR(RequirePlainMatrix(checkpoint, shown, part));
     return type_.empty() ? OpenInt8(checkpoint, part) : OpenFourBits(checkpoint, part, type_);
@@ -290,9 +287,8 @@ absl::StatusOr<StoredFormatPtr> ReadBitsAndBytes(const ConfigReader& config) {
     PENSTOCK_ASSIGN_OR_RETURN(type, config.StringOr("bnb_4bit_quant_type", "fp4"));
     if (type != "nf4" && type != "fp4") return config.Bad("bnb_4bit_quant_type", "nf4 or fp4");
   }
-  PENSTOCK_ASSIGN_OR_RETURN(ModuleList plain,
-                            ModuleList::Read(config, "llm_int8_skip_modules",
-                                             ModuleList::Rule::kPrefixOrSuffix));
+  PENSTOCK_ASSIGN_OR_RETURN(ModuleList plain, ModuleList::Read(config, "llm_int8_skip_modules",
+                                                               ModuleList::Rule::kPrefixOrSuffix));
   return std::make_shared<BitsAndBytesFormat>(std::move(type), std::move(plain));
 }
 

@@ -25,10 +25,9 @@ std::uint64_t BlockScaledMatrix::GridColumns() const {
 absl::StatusOr<std::vector<float>> BlockScaledMatrix::ReadScales(Range block_rows) const {
   const BlockScales& scales = layout_.scales;
   const std::uint64_t before = layout_.matrix * CeilDivide(layout_.rows, scales.block_rows);
-  PENSTOCK_ASSIGN_OR_RETURN(
-      Floats values,
-      ReadFloats(checkpoint_, *scales.tensor, scales.type,
-                 (before + block_rows.first) * GridColumns(), block_rows.count * GridColumns()));
+  PENSTOCK_ASSIGN_OR_RETURN(Floats values, ReadFloats(checkpoint_, *scales.tensor, scales.type,
+                                                      (before + block_rows.first) * GridColumns(),
+                                                      block_rows.count * GridColumns()));
   for (float& value : values) value /= scales.divisor;
   return values;
 }
@@ -41,9 +40,8 @@ absl::StatusOr<std::vector<float>> BlockScaledMatrix::ReadZeros(Range block_rows
                       block_rows.count * width);
   }
   const Range lines = BlocksOf(block_rows, kWordBits / bits);
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const auto words,
-      ReadWordBlock(checkpoint_, *layout_.zeros.tensor, width, lines, {0, width}));
+  PENSTOCK_ASSIGN_OR_RETURN(const auto words, ReadWordBlock(checkpoint_, *layout_.zeros.tensor,
+                                                            width, lines, {0, width}));
   const std::uint32_t mask = (1u << bits) - 1;
   const auto middle = static_cast<float>(1u << (bits - 1));
   Floats values(block_rows.count * width);
@@ -104,8 +102,8 @@ absl::Status BlockScaledMatrix::Expand(Range rows, Range columns, float* out) co
   const std::uint64_t row_bytes = layout_.values.row_bytes;
   const std::uint64_t first = layout_.matrix * layout_.rows + rows.first;
   std::vector<std::uint8_t> values(rows.count * row_bytes);
-  PENSTOCK_RETURN_IF_ERROR(checkpoint_.Read(*layout_.values.tensor, first * row_bytes,
-                                            values.size(), values.data()));
+  PENSTOCK_RETURN_IF_ERROR(
+      checkpoint_.Read(*layout_.values.tensor, first * row_bytes, values.size(), values.data()));
   for (std::uint64_t i = 0; i < rows.count; ++i, out += columns.count) {
     const std::uint64_t line = ((rows.first + i) / block_rows - blocks.first) * width;
     Decode(values.data() + i * row_bytes, columns, out);

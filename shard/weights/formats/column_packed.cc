@@ -33,8 +33,8 @@ void DecodeWhole(const std::uint32_t* words, std::uint64_t first, std::uint64_t 
   constexpr std::uint64_t kValues = kWordBits / kBits;
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::uint64_t at = first + i;
-    out[i] = static_cast<float>(words[at / kValues] >> (at % kValues * kBits) &
-                                ((1u << kBits) - 1));
+    out[i] =
+        static_cast<float>(words[at / kValues] >> (at % kValues * kBits) & ((1u << kBits) - 1));
   }
 }
 
@@ -80,8 +80,8 @@ std::uint32_t AwqValueAt(const std::uint32_t* words, std::uint64_t row) {
 absl::Status ColumnPackedMatrix::ExpandColumns(Range rows, Range columns, float* out) const {
   const std::uint32_t bits = layout_.bits;
   const Range lines = WordsOf(columns, bits);
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const auto stored, ReadWordBlock(checkpoint_, *layout_.values, layout_.rows, lines, rows));
+  PENSTOCK_ASSIGN_OR_RETURN(const auto stored,
+                            ReadWordBlock(checkpoint_, *layout_.values, layout_.rows, lines, rows));
   const std::vector<std::uint32_t> words = Transposed(stored, lines.count, rows.count);
   const std::uint64_t first = columns.first * bits - lines.first * kWordBits;
   for (std::uint64_t i = 0; i < rows.count; ++i) {
@@ -92,9 +92,8 @@ absl::Status ColumnPackedMatrix::ExpandColumns(Range rows, Range columns, float*
 
 absl::Status ColumnPackedMatrix::ExpandRows(Range rows, Range columns, float* out) const {
   const Range across = WordsOf(rows, layout_.bits);
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const auto stored,
-      ReadWordBlock(checkpoint_, *layout_.values, layout_.rows / 8, columns, across));
+  PENSTOCK_ASSIGN_OR_RETURN(const auto stored, ReadWordBlock(checkpoint_, *layout_.values,
+                                                             layout_.rows / 8, columns, across));
   const std::vector<std::uint32_t> words = Transposed(stored, columns.count, across.count);
   for (std::uint64_t i = 0; i < rows.count; ++i) {
     const std::uint64_t at = rows.first - across.first * 8 + i;
@@ -117,16 +116,15 @@ absl::StatusOr<std::vector<float>> ColumnPackedMatrix::ReadZeros(Range rows) con
   const Range across = WordsOf(rows, bits);
   const std::uint64_t groups = layout_.Groups();
   PENSTOCK_ASSIGN_OR_RETURN(
-      const auto words, ReadWordBlock(checkpoint_, *layout_.zeros,
-                                      layout_.zeros->info->shape[1], {0, groups}, across));
+      const auto words, ReadWordBlock(checkpoint_, *layout_.zeros, layout_.zeros->info->shape[1],
+                                      {0, groups}, across));
   const std::uint64_t first = rows.first * bits - across.first * kWordBits;
   std::vector<float> zeros(groups * rows.count);
   for (std::uint64_t g = 0; g < groups; ++g) {
     const std::uint32_t* line = words.data() + g * across.count;
     for (std::uint64_t i = 0; i < rows.count; ++i) {
-      std::uint32_t zero = layout_.along_rows
-                               ? AwqValueAt(line, rows.first - across.first * 8 + i)
-                               : ValueAt(line, first + i * bits, bits);
+      std::uint32_t zero = layout_.along_rows ? AwqValueAt(line, rows.first - across.first * 8 + i)
+                                              : ValueAt(line, first + i * bits, bits);
       // A zero point of 0 was stored as the largest value.
       if (layout_.zeros_less_one) zero = (zero + 1) & ((1u << bits) - 1);
       zeros[g * rows.count + i] = static_cast<float>(zero);
@@ -154,9 +152,9 @@ void ColumnPackedMatrix::Scale(Range rows, Range columns, const float* scales, c
 
 absl::Status ColumnPackedMatrix::Expand(Range rows, Range columns, float* out) const {
   if (rows.count == 0 || columns.count == 0) return absl::OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(const auto scales,
-                            ReadFloatBlock(checkpoint_, *layout_.scales, layout_.rows,
-                                           {0, layout_.Groups()}, rows));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const auto scales,
+      ReadFloatBlock(checkpoint_, *layout_.scales, layout_.rows, {0, layout_.Groups()}, rows));
   PENSTOCK_ASSIGN_OR_RETURN(const auto zeros, ReadZeros(rows));
   PENSTOCK_RETURN_IF_ERROR(ExpandValues(rows, columns, out));
   Scale(rows, columns, scales.data(), zeros.data(), out);

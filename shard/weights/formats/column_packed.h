@@ -14,12 +14,12 @@ struct ColumnPackedLayout {
   std::uint64_t rows = 0;     // N
   std::uint64_t columns = 0;  // K
   std::uint32_t bits = 4;
-  std::uint64_t group = 0;                        // columns with one scale
-  const CheckpointTensor* values = nullptr;       // I32
-  const CheckpointTensor* zeros = nullptr;        // I32 [K / group, N bits / 32]
-  const CheckpointTensor* scales = nullptr;       // [K / group, N]
-  std::vector<std::uint32_t> group_of_column;     // empty: the groups in order
-  bool zeros_less_one = false;                    // they are stored minus 1
+  std::uint64_t group = 0;                     // columns with one scale
+  const CheckpointTensor* values = nullptr;    // I32
+  const CheckpointTensor* zeros = nullptr;     // I32 [K / group, N bits / 32]
+  const CheckpointTensor* scales = nullptr;    // [K / group, N]
+  std::vector<std::uint32_t> group_of_column;  // empty: the groups in order
+  bool zeros_less_one = false;                 // they are stored minus 1
   // Where a word holds values of eight rows (AWQ): true. Else of columns, and low bits first.
   bool along_rows = false;
 

@@ -67,10 +67,12 @@ absl::Status CheckScheme(const ConfigReader& weights, const Scheme& scheme) {
   const bool pack = scheme.format == kPack, floats = scheme.format == kFloat,
              ints = scheme.format == kInt;
   const bool small = !pack && !floats && !ints;  // E2M1
-  const bool bits_fit = pack ? scheme.bits == 4 || scheme.bits == 8
-                             : scheme.bits == (small ? 4u : 8u);
+  const bool bits_fit =
+      pack ? scheme.bits == 4 || scheme.bits == 8 : scheme.bits == (small ? 4u : 8u);
   if (!bits_fit) {
-    return weights.Bad("num_bits", (pack ? "4 or 8 for " : small ? "4 for " : "8 for ") +
+    return weights.Bad("num_bits", (pack    ? "4 or 8 for "
+                                    : small ? "4 for "
+                                            : "8 for ") +
                                        scheme.format);
   }
   PENSTOCK_ASSIGN_OR_RETURN(const std::string type, weights.StringOr("type", "int"));
@@ -86,18 +88,19 @@ absl::Status CheckScheme(const ConfigReader& weights, const Scheme& scheme) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> ReadFormatName(const ConfigReader& config, const std::string& absent) {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string name, config.StringOr("format", absent));
+absl::StatusOr<std::string> ReadFormatName(const ConfigReader& config) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string name, config.StringOr("format", ""));
   for (const std::string_view known : {kPack, kInt, kFloat, kNvfp4, kMxfp4}) {
     if (name == known) return name;
   }
-  return config.Bad("format", "one of pack-quantized, int-quantized, float-quantized, "
-                              "nvfp4-pack-quantized, mxfp4-pack-quantized");
+  return config.Bad("format",
+                    "one of pack-quantized, int-quantized, float-quantized, "
+                    "nvfp4-pack-quantized, mxfp4-pack-quantized");
 }
 
-// Nothing if the group quantises activations alone.
-absl::StatusOr<std::optional<Scheme>> ReadGroup(const ConfigReader& group,
-                                                const std::string& format) {
+// Nothing if the group quantises activations alone. `config` has the format of groups without one.
+absl::StatusOr<std::optional<Scheme>> ReadGroup(const ConfigReader& config,
+                                                const ConfigReader& group) {
   PENSTOCK_RETURN_IF_ERROR(
       group.RefuseOthers({"targets", "weights", "input_activations", "format"}));
   PENSTOCK_ASSIGN_OR_RETURN(const auto weights, group.Object("weights"));
@@ -107,9 +110,8 @@ absl::StatusOr<std::optional<Scheme>> ReadGroup(const ConfigReader& group,
        "actorder", "observer", "observer_kwargs", "scale_dtype", "zp_dtype"}));
   Scheme scheme;
   PENSTOCK_ASSIGN_OR_RETURN(
-      scheme.targets,
-      ModuleList::Read(group, "targets", ModuleList::Rule::kExactOrExpression));
-  PENSTOCK_ASSIGN_OR_RETURN(scheme.format, ReadFormatName(group, format));
+      scheme.targets, ModuleList::Read(group, "targets", ModuleList::Rule::kExactOrExpression));
+  PENSTOCK_ASSIGN_OR_RETURN(scheme.format, ReadFormatName(group.Has("format") ? group : config));
   PENSTOCK_ASSIGN_OR_RETURN(scheme.bits, weights->IntegerOr("num_bits", 8, 1, 64));
   PENSTOCK_ASSIGN_OR_RETURN(scheme.symmetric, weights->BoolOr("symmetric", true));
   PENSTOCK_ASSIGN_OR_RETURN(const bool dynamic, weights->BoolOr("dynamic", false));
@@ -120,12 +122,11 @@ absl::StatusOr<std::optional<Scheme>> ReadGroup(const ConfigReader& group,
 }
 
 absl::StatusOr<std::vector<Scheme>> ReadGroups(const ConfigReader& config) {
-  PENSTOCK_ASSIGN_OR_RETURN(const std::string format, config.StringOr("format", ""));
   PENSTOCK_ASSIGN_OR_RETURN(const auto groups, config.Object("config_groups"));
   std::vector<Scheme> schemes;
   for (const std::string& key : groups.has_value() ? groups->Keys() : std::vector<std::string>()) {
     PENSTOCK_ASSIGN_OR_RETURN(const auto group, groups->Object(key));
-    PENSTOCK_ASSIGN_OR_RETURN(auto scheme, ReadGroup(*group, format));
+    PENSTOCK_ASSIGN_OR_RETURN(auto scheme, ReadGroup(config, *group));
     if (scheme.has_value()) schemes.push_back(std::move(*scheme));
   }
   if (schemes.empty()) return config.Bad("config_groups", "an object of groups with `weights`");
@@ -167,8 +168,8 @@ absl::StatusOr<BlockScales> FindScales(const Checkpoint& checkpoint, const Weigh
   std::vector<TensorShape> shapes = {{down, across}};
   if (across == 1) shapes.push_back({down});
   if (across == 1 && down == 1) shapes.emplace_back();
-  PENSTOCK_ASSIGN_OR_RETURN(
-      scales.tensor, RequireTensor(checkpoint, part.tensor + "_scale", shapes, types));
+  PENSTOCK_ASSIGN_OR_RETURN(scales.tensor,
+                            RequireTensor(checkpoint, part.tensor + "_scale", shapes, types));
   scales.type = scales.tensor->info->type;
   return scales;
 }
@@ -185,8 +186,8 @@ absl::StatusOr<BlockZeros> FindZeros(const Checkpoint& checkpoint, const WeightP
     PENSTOCK_ASSIGN_OR_RETURN(zeros.tensor, RequireTensor(checkpoint, name, {shape}, {"I32"}));
     return zeros;
   }
-  PENSTOCK_ASSIGN_OR_RETURN(
-      zeros.tensor, RequireTensor(checkpoint, name, {scales.tensor->info->shape}, {"I8"}));
+  PENSTOCK_ASSIGN_OR_RETURN(zeros.tensor,
+                            RequireTensor(checkpoint, name, {scales.tensor->info->shape}, {"I8"}));
   return zeros;
 }
 
@@ -198,10 +199,9 @@ absl::Status CheckStoredShape(const Checkpoint& checkpoint, const WeightPart& pa
       RequireTensor(checkpoint, part.tensor + "_shape", {{2}}, {"I64", "I32"}).status());
   const bool wide = tensor->info->type == "I64";
   PENSTOCK_ASSIGN_OR_RETURN(const auto words, ReadWords(checkpoint, *tensor, 0, wide ? 4 : 2));
-  const TensorShape shape =
-      wide ? TensorShape{words[0] | std::uint64_t{words[1]} << 32,
-                         words[2] | std::uint64_t{words[3]} << 32}
-           : TensorShape{words[0], words[1]};
+  const TensorShape shape = wide ? TensorShape{words[0] | std::uint64_t{words[1]} << 32,
+                                               words[2] | std::uint64_t{words[3]} << 32}
+                                 : TensorShape{words[0], words[1]};
   if (shape == part.stored_shape) return absl::OkStatus();
   return absl::InvalidArgumentError(TensorText(checkpoint, *tensor) + " says " + ShapeText(shape) +
                                     "; config.json asks for " + ShapeText(part.stored_shape));
@@ -264,8 +264,8 @@ class CompressedTensorsFormat final : public StoredFormat {
 
   static absl::Status WrongType(const Checkpoint& checkpoint, const CheckpointTensor& tensor,
                                 const Scheme& scheme) {
-    const std::string_view wanted = scheme.format == kPack  ? "I32"
-                                    : scheme.format == kInt ? "I8"
+    const std::string_view wanted = scheme.format == kPack    ? "I32"
+                                    : scheme.format == kInt   ? "I8"
                                     : scheme.format == kFloat ? "F8_E4M3"
                                                               : "U8";
     return BadTensorType(checkpoint, tensor, std::string(wanted) + " for " + scheme.format);
@@ -287,10 +287,10 @@ class CompressedTensorsFormat final : public StoredFormat {
 
   static PackedValues ValuesOf(const Scheme& scheme, const CheckpointTensor& tensor) {
     const bool pack = scheme.format == kPack, ints = scheme.format == kInt;
-    const float* table = ints                        ? Int8Table().data()
-                         : !pack                     ? kE2m1.data()
-                         : scheme.bits == 8          ? Offset8Table().data()
-                                                     : kOffset4.data();
+    const float* table = ints               ? Int8Table().data()
+                         : !pack            ? kE2m1.data()
+                         : scheme.bits == 8 ? Offset8Table().data()
+                                            : kOffset4.data();
     return {.tensor = &tensor,
             .bits = scheme.bits,
             .table = table,
@@ -308,8 +308,7 @@ class CompressedTensorsFormat final : public StoredFormat {
     std::vector<const CheckpointTensor*> tensors = {&tensor};
     const bool nvfp4 = scheme.format == kNvfp4, mxfp4 = scheme.format == kMxfp4;
     if (nvfp4) {
-      PENSTOCK_ASSIGN_OR_RETURN(layout.scales,
-                                FindScales(checkpoint, part, scheme, {"F8_E4M3"}));
+      PENSTOCK_ASSIGN_OR_RETURN(layout.scales, FindScales(checkpoint, part, scheme, {"F8_E4M3"}));
       PENSTOCK_ASSIGN_OR_RETURN(
           const CheckpointTensor* global,
           RequireTensor(checkpoint, part.tensor + "_global_scale", {{1}, {}}, {"F32"}));
@@ -323,8 +322,7 @@ class CompressedTensorsFormat final : public StoredFormat {
     } else {
       PENSTOCK_ASSIGN_OR_RETURN(layout.scales,
                                 FindScales(checkpoint, part, scheme, {"F32", "BF16", "F16"}));
-      PENSTOCK_ASSIGN_OR_RETURN(layout.zeros,
-                                FindZeros(checkpoint, part, scheme, layout.scales));
+      PENSTOCK_ASSIGN_OR_RETURN(layout.zeros, FindZeros(checkpoint, part, scheme, layout.scales));
     }
     PENSTOCK_RETURN_IF_ERROR(FindGroups(checkpoint, part, scheme, layout, tensors));
     tensors.push_back(layout.scales.tensor);
@@ -359,8 +357,7 @@ absl::StatusOr<StoredFormatPtr> ReadCompressedTensors(const ConfigReader& config
   PENSTOCK_RETURN_IF_ERROR(RefuseMore(config));
   PENSTOCK_ASSIGN_OR_RETURN(auto schemes, ReadGroups(config));
   PENSTOCK_ASSIGN_OR_RETURN(
-      ModuleList ignore,
-      ModuleList::Read(config, "ignore", ModuleList::Rule::kExactOrExpression));
+      ModuleList ignore, ModuleList::Read(config, "ignore", ModuleList::Rule::kExactOrExpression));
   return std::make_shared<CompressedTensorsFormat>(std::move(schemes), std::move(ignore));
 }
 

@@ -88,9 +88,9 @@ absl::Status RequireOneOf(const ConfigReader& config, const char* key, const cha
 }  // namespace
 
 absl::StatusOr<StoredFormatPtr> ReadFp8(const ConfigReader& config) {
-  PENSTOCK_RETURN_IF_ERROR(config.RefuseOthers(
-      {"quant_method", "fmt", "activation_scheme", kBlock, "modules_to_not_convert",
-       "ignored_layers", "scale_fmt", "expert_dtype", "dequantize"}));
+  PENSTOCK_RETURN_IF_ERROR(config.RefuseOthers({"quant_method", "fmt", "activation_scheme", kBlock,
+                                                "modules_to_not_convert", "ignored_layers",
+                                                "scale_fmt", "expert_dtype", "dequantize"}));
   PENSTOCK_RETURN_IF_ERROR(RequireOneOf(config, "fmt", "e4m3", {"e4m3"}));
   PENSTOCK_RETURN_IF_ERROR(
       RequireOneOf(config, "activation_scheme", "dynamic", {"dynamic", "static"}));

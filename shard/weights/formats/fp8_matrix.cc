@@ -50,8 +50,8 @@ absl::StatusOr<QuantizedMatrixPtr> OpenFp8(const Checkpoint& checkpoint, const W
   AddIfStored(checkpoint, module, {".input_scale", ".input_scale_ub", ".activation_scale"},
               tensors);
   AddIfStored(checkpoint, part.tensor, {"_activation_scale"}, tensors);  // of a stack of experts
-  auto matrix = std::make_unique<BlockScaledMatrix>(checkpoint, std::move(layout),
-                                                    std::move(tensors));
+  auto matrix =
+      std::make_unique<BlockScaledMatrix>(checkpoint, std::move(layout), std::move(tensors));
   if (part.transposed) return std::make_unique<TransposedMatrix>(std::move(matrix));
   return matrix;
 }

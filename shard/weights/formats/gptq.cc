@@ -53,9 +53,9 @@ class GptqFormat final : public StoredFormat {
     PENSTOCK_ASSIGN_OR_RETURN(
         layout.zeros, RequireTensor(checkpoint, module + ".qzeros",
                                     {{groups, CeilDivide(rows * bits, kWordBits)}}, {"I32"}));
-    PENSTOCK_ASSIGN_OR_RETURN(layout.scales,
-                              RequireTensor(checkpoint, module + ".scales", {{groups, rows}},
-                                            {"F16", "BF16", "F32"}));
+    PENSTOCK_ASSIGN_OR_RETURN(
+        layout.scales,
+        RequireTensor(checkpoint, module + ".scales", {{groups, rows}}, {"F16", "BF16", "F32"}));
     std::vector<const CheckpointTensor*> tensors = {layout.values, layout.zeros, layout.scales};
     PENSTOCK_RETURN_IF_ERROR(FindGroups(checkpoint, module + ".g_idx", layout, tensors));
     return std::make_unique<ColumnPackedMatrix>(checkpoint, std::move(layout), std::move(tensors));
@@ -79,14 +79,41 @@ class GptqFormat final : public StoredFormat {
 
 // What would change answers.
 absl::Status RefuseMore(const ConfigReader& config) {
-  PENSTOCK_RETURN_IF_ERROR(config.RefuseOthers(
-      {"quant_method", "bits", "group_size", "desc_act", "sym", "checkpoint_format", "format",
-       "is_marlin_format", "pack_dtype", "dynamic", "lm_head", "damp_percent",
-       "damp_auto_increment", "static_groups", "true_sequential", "act_group_aware", "mse",
-       "model_name_or_path", "model_file_base_name", "meta", "dataset", "tokenizer", "batch_size",
-       "pad_token_id", "block_name_to_quantize", "module_name_preceding_first_block",
-       "modules_in_block_to_quantize", "model_seqlen", "max_input_length", "cache_block_outputs",
-       "use_exllama", "disable_exllama", "exllama_config", "use_cuda_fp16", "backend"}));
+  PENSTOCK_RETURN_IF_ERROR(config.RefuseOthers({"quant_method",
+                                                "bits",
+                                                "group_size",
+                                                "desc_act",
+                                                "sym",
+                                                "checkpoint_format",
+                                                "format",
+                                                "is_marlin_format",
+                                                "pack_dtype",
+                                                "dynamic",
+                                                "lm_head",
+                                                "damp_percent",
+                                                "damp_auto_increment",
+                                                "static_groups",
+                                                "true_sequential",
+                                                "act_group_aware",
+                                                "mse",
+                                                "model_name_or_path",
+                                                "model_file_base_name",
+                                                "meta",
+                                                "dataset",
+                                                "tokenizer",
+                                                "batch_size",
+                                                "pad_token_id",
+                                                "block_name_to_quantize",
+                                                "module_name_preceding_first_block",
+                                                "modules_in_block_to_quantize",
+                                                "model_seqlen",
+                                                "max_input_length",
+                                                "cache_block_outputs",
+                                                "use_exllama",
+                                                "disable_exllama",
+                                                "exllama_config",
+                                                "use_cuda_fp16",
+                                                "backend"}));
   PENSTOCK_ASSIGN_OR_RETURN(const bool marlin, config.BoolOr("is_marlin_format", false));
   if (marlin) return config.Bad("is_marlin_format", "false");
   PENSTOCK_ASSIGN_OR_RETURN(const std::string words, config.StringOr("pack_dtype", "int32"));

@@ -3,7 +3,10 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,20 +28,22 @@ class ModuleList {
     kExactOrExpression,
   };
 
-  // The list at `key`; empty if there is none. An expression that RE2 does not read is an error.
+  // The list at `key`; empty if there is none. An expression that RE2 does not read is an error,
+  // and so are very many.
   static absl::StatusOr<ModuleList> Read(const ConfigReader& config, std::string_view key,
                                          Rule rule);
 
   // Of a module such as "model.layers.0.self_attn.q_proj".
   bool Names(std::string_view module) const;
-  bool Has(std::string_view item) const;  // as it stands in the list
+  bool Has(std::string_view item) const { return items_.contains(item); }  // as it stands there
 
  private:
+  bool NamesWithoutExpressions(std::string_view module) const;
   absl::Status Add(const ConfigReader& config, std::string_view key, std::size_t index,
                    std::string_view expression);
 
   Rule rule_ = Rule::kPrefixOrSuffix;
-  std::vector<std::string> items_;
+  std::set<std::string, std::less<>> items_;
   std::vector<std::shared_ptr<const re2::RE2>> expressions_;
 };
 

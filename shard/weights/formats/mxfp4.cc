@@ -30,10 +30,9 @@ class Mxfp4Format final : public StoredFormat {
                                         ShapeText(Stacked(part, shape)));
     }
     const std::uint64_t groups = shape[1] / kGroup;
-    PENSTOCK_RETURN_IF_ERROR(
-        RequireTensor(checkpoint, part.tensor + "_blocks",
-                      {Stacked(part, {shape[0], groups, kGroup / 2})}, {"U8"})
-            .status());
+    PENSTOCK_RETURN_IF_ERROR(RequireTensor(checkpoint, part.tensor + "_blocks",
+                                           {Stacked(part, {shape[0], groups, kGroup / 2})}, {"U8"})
+                                 .status());
     PENSTOCK_ASSIGN_OR_RETURN(const CheckpointTensor* scales,
                               RequireTensor(checkpoint, part.tensor + "_scales",
                                             {Stacked(part, {shape[0], groups})}, {"U8"}));
@@ -56,9 +55,8 @@ class Mxfp4Format final : public StoredFormat {
 absl::StatusOr<StoredFormatPtr> ReadMxfp4(const ConfigReader& config) {
   PENSTOCK_RETURN_IF_ERROR(
       config.RefuseOthers({"quant_method", "modules_to_not_convert", "dequantize"}));
-  PENSTOCK_ASSIGN_OR_RETURN(ModuleList plain,
-                            ModuleList::Read(config, "modules_to_not_convert",
-                                             ModuleList::Rule::kPrefixOrSuffix));
+  PENSTOCK_ASSIGN_OR_RETURN(ModuleList plain, ModuleList::Read(config, "modules_to_not_convert",
+                                                               ModuleList::Rule::kPrefixOrSuffix));
   return std::make_shared<Mxfp4Format>(std::move(plain));
 }
 

@@ -7,9 +7,9 @@ namespace penstock::shard {
 
 using ByteTable = std::array<float, 256>;
 
-const ByteTable& E4m3Table();    // of F8_E4M3; 0x7f and 0xff are not numbers
-const ByteTable& E8m0Table();    // powers of two, as the exponent plus 127; 255 is not a number
-const ByteTable& Int8Table();    // two's complement
+const ByteTable& E4m3Table();     // of F8_E4M3; 0x7f and 0xff are not numbers
+const ByteTable& E8m0Table();     // powers of two, as the exponent plus 127; 255 is not a number
+const ByteTable& Int8Table();     // two's complement
 const ByteTable& Offset8Table();  // plus 128
 
 // Sixteen values of E2M1, and of integers plus 8.

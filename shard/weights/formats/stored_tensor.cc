@@ -49,8 +49,8 @@ absl::Status ReadBytes(const Checkpoint& checkpoint, const CheckpointTensor& ten
     return checkpoint.Read(tensor, rows.first * row_bytes, rows.count * row_bytes, out);
   }
   for (std::uint64_t i = 0; i < rows.count; ++i) {
-    PENSTOCK_RETURN_IF_ERROR(checkpoint.Read(tensor, (rows.first + i) * row_bytes + first, bytes,
-                                             out + i * bytes));
+    PENSTOCK_RETURN_IF_ERROR(
+        checkpoint.Read(tensor, (rows.first + i) * row_bytes + first, bytes, out + i * bytes));
   }
   return absl::OkStatus();
 }
@@ -143,8 +143,8 @@ absl::StatusOr<std::vector<float>> ReadFloatBlock(const Checkpoint& checkpoint,
                                                   std::uint64_t width, Range rows, Range columns) {
   const std::uint64_t bytes = TypeBytes(tensor.info->type);
   std::vector<std::uint8_t> stored(rows.count * columns.count * bytes);
-  PENSTOCK_RETURN_IF_ERROR(ReadBytes(checkpoint, tensor, width * bytes, rows,
-                                     columns.first * bytes, columns.count * bytes, stored.data()));
+  PENSTOCK_RETURN_IF_ERROR(ReadBytes(checkpoint, tensor, width * bytes, rows, columns.first * bytes,
+                                     columns.count * bytes, stored.data()));
   std::vector<float> values(rows.count * columns.count);
   DecodeFloats(tensor.info->type, stored, values);
   return values;
@@ -168,10 +168,10 @@ absl::StatusOr<std::vector<std::uint32_t>> ReadGroupIndex(const Checkpoint& chec
   const auto bad = std::find_if(index.begin(), index.end(),
                                 [groups](std::uint32_t group) { return group >= groups; });
   if (bad == index.end()) return index;
-  return absl::InvalidArgumentError(
-      TensorText(checkpoint, tensor) + " has group " + std::to_string(static_cast<int>(*bad)) +
-      " at column " + std::to_string(bad - index.begin()) + "; there are " +
-      std::to_string(groups) + " groups");
+  return absl::InvalidArgumentError(TensorText(checkpoint, tensor) + " has group " +
+                                    std::to_string(static_cast<int>(*bad)) + " at column " +
+                                    std::to_string(bad - index.begin()) + "; there are " +
+                                    std::to_string(groups) + " groups");
 }
 
 }  // namespace penstock::shard

@@ -31,10 +31,9 @@ absl::Status BadTensorType(const Checkpoint& checkpoint, const CheckpointTensor&
                            const std::string& wanted);
 
 // The tensor `name`, with one of the shapes and types.
-absl::StatusOr<const CheckpointTensor*> RequireTensor(const Checkpoint& checkpoint,
-                                                      const std::string& name,
-                                                      const std::vector<TensorShape>& shapes,
-                                                      std::initializer_list<std::string_view> types);
+absl::StatusOr<const CheckpointTensor*> RequireTensor(
+    const Checkpoint& checkpoint, const std::string& name, const std::vector<TensorShape>& shapes,
+    std::initializer_list<std::string_view> types);
 
 // Adds the tensors that exist.
 void AddIfStored(const Checkpoint& checkpoint, const std::string& module,

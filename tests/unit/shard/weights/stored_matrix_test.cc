@@ -65,8 +65,8 @@ TEST_F(StoredMatrices, Fp8HasOneScaleForAllOrOneForEachRow) {
   Write({kFp8Values, {"m_scale", "F32", "[3, 1]", Floats({3, 5, 512})}});
   const std::vector<float> by_row = {3, 6, -3, 5, 5, 5, 1, 448 * 512, 0};
   EXPECT_EQ(Load(PlanOf({"m", {3, 3}, {0, 3}, {0, 3}, 0}, kFp8OfMatrices)), by_row);
-  EXPECT_EQ(
-      Load(PlanOf({"m", {3, 3}, {0, 3}, {0, 3}, 0}, R"({"quant_method": "fbgemm_fp8"})")), by_row);
+  EXPECT_EQ(Load(PlanOf({"m", {3, 3}, {0, 3}, {0, 3}, 0}, R"({"quant_method": "fbgemm_fp8"})")),
+            by_row);
 }
 
 // The scales that activations would have are not of another part of the model.

@@ -94,14 +94,15 @@ Example Gptq(const Case& test, Random& random) {
     lines.push_back(Packed(line, test.bits));
   }
   Example example{.rows = test.rows, .columns = test.columns};
-  example.tensors = {Lines("m.qweight", Turned(columns)), Lines("m.qzeros", lines),
+  example.tensors = {Lines("m.qweight", Turned(columns)),
+                     Lines("m.qzeros", lines),
                      {"m.scales", "F16", Shape(groups, test.rows), Halves(scales)},
                      {"m.g_idx", "I32", "[" + std::to_string(test.columns) + "]", Words(index)}};
-  example.quantization =
-      R"({"quant_method": "gptq", "bits": )" + std::to_string(test.bits) + R"(, "group_size": )" +
-      (test.group == 0 ? "-1" : std::to_string(test.group)) +
-      (test.ordered ? R"(, "desc_act": true)" : "") +
-      (test.v2 ? R"(, "checkpoint_format": "gptq_v2"})" : "}");
+  example.quantization = R"({"quant_method": "gptq", "bits": )" + std::to_string(test.bits) +
+                         R"(, "group_size": )" +
+                         (test.group == 0 ? "-1" : std::to_string(test.group)) +
+                         (test.ordered ? R"(, "desc_act": true)" : "") +
+                         (test.v2 ? R"(, "checkpoint_format": "gptq_v2"})" : "}");
   for (std::uint64_t n = 0; n < test.rows; ++n) {
     for (std::uint64_t k = 0; k < test.columns; ++k) {
       const float less = static_cast<float>(values[n][k]) - static_cast<float>(zeros[index[k]][n]);
@@ -114,7 +115,8 @@ Example Gptq(const Case& test, Random& random) {
 Example Awq(std::uint64_t rows, std::uint64_t columns, std::uint64_t group, Random& random) {
   constexpr std::size_t kOrder[] = {0, 2, 4, 6, 1, 3, 5, 7};
   const std::uint64_t groups = (columns + group - 1) / group;
-  const Matrix values = Integers(random, columns, rows, 4), zeros = Integers(random, groups, rows, 4);
+  const Matrix values = Integers(random, columns, rows, 4),
+               zeros = Integers(random, groups, rows, 4);
   const std::vector<float> scales = Scales(random, groups * rows);
   const auto packed = [&kOrder](const Matrix& lines) {
     Matrix all;
@@ -128,7 +130,8 @@ Example Awq(std::uint64_t rows, std::uint64_t columns, std::uint64_t group, Rand
     return all;
   };
   Example example{.rows = rows, .columns = columns};
-  example.tensors = {Lines("m.qweight", packed(values)), Lines("m.qzeros", packed(zeros)),
+  example.tensors = {Lines("m.qweight", packed(values)),
+                     Lines("m.qzeros", packed(zeros)),
                      {"m.scales", "F16", Shape(groups, rows), Halves(scales)}};
   example.quantization =
       R"({"quant_method": "awq", "bits": 4, "group_size": )" + std::to_string(group) + "}";
@@ -150,8 +153,8 @@ void Compare(const Example& example) {
        {std::pair{all_rows, all_columns}, std::pair{Range{3, example.rows - 4}, all_columns},
         std::pair{all_rows, Range{5, example.columns - 6}},
         std::pair{Range{example.rows - 1, 1}, Range{1, 1}}}) {
-    const WeightPlan plan =
-        PlanOf({"m.weight", {example.rows, example.columns}, rows, columns, 0}, example.quantization);
+    const WeightPlan plan = PlanOf({"m.weight", {example.rows, example.columns}, rows, columns, 0},
+                                   example.quantization);
     ASSERT_EQ(Message(CheckParts(checkpoint, plan)), "");
     ASSERT_EQ(Message(CheckAllConsumed(checkpoint, plan)), "");
     auto weights = LoadWeights(checkpoint, plan, DType::kFloat32, nullptr);
@@ -174,9 +177,9 @@ TEST(PackedFormats, GptqHasTheValuesOfItsBits) {
         for (const auto& [rows, columns, group] :
              {std::tuple{32u, 64u, 32u}, std::tuple{40u, 96u, 24u}, std::tuple{7u, 50u, 0u}}) {
           const Case test{bits, rows, columns, group, ordered, v2};
-          SCOPED_TRACE(testing::Message() << bits << " bits, " << rows << " x " << columns
-                                          << ", groups of " << group << (ordered ? ", ordered" : "")
-                                          << (v2 ? ", v2" : ""));
+          SCOPED_TRACE(testing::Message()
+                       << bits << " bits, " << rows << " x " << columns << ", groups of " << group
+                       << (ordered ? ", ordered" : "") << (v2 ? ", v2" : ""));
           Compare(Gptq(test, random));
         }
       }
@@ -198,10 +201,10 @@ TEST(PackedFormats, PackedIntegersMayHaveGroupsInAnyOrder) {
   const std::vector<std::uint32_t> values = {9, 7, 8, 0, 15, 8, 1, 8};
   const std::vector<std::uint32_t> index = {1, 0, 0, 1, 0, 1, 1, 0};
   const TempFolder folder;
-  const Checkpoint checkpoint = OpenStored(
-      folder, {{"m.weight_packed", "I32", "[1,1]", Words(Packed(values, 4))},
-               {"m.weight_scale", "F32", "[1,2]", Floats({2, 16})},
-               {"m.weight_g_idx", "I32", "[8]", Words(index)}});
+  const Checkpoint checkpoint =
+      OpenStored(folder, {{"m.weight_packed", "I32", "[1,1]", Words(Packed(values, 4))},
+                          {"m.weight_scale", "F32", "[1,2]", Floats({2, 16})},
+                          {"m.weight_g_idx", "I32", "[8]", Words(index)}});
   const WeightPlan plan = PlanOf({"m.weight", {1, 8}, {0, 1}, {0, 8}, 0}, R"({
       "quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"a": {
         "targets": ["Linear"], "weights": {"num_bits": 4, "strategy": "group", "group_size": 4,
