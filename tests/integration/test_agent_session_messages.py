@@ -100,6 +100,21 @@ def test_what_is_sent_again_comes_from_the_cache(client):
             cached += min(usage.cache_read_input_tokens, sent_before)
         sent_before = prompt
         session.go_on(turn, answer)
+    print(f"{cached / resent:.2%} of {resent} re-sent tokens came from the cache")
     assert cached >= 0.98 * resent
     counted = client.messages.count_tokens(model="tgi", system=SYSTEM, tools=TOOLS, messages=session.messages)
     assert counted.input_tokens > sent_before
+
+
+def test_a_volatile_line_is_named(client):
+    def ask(header):
+        """The first block of the system is another one in each request, as the client writes it."""
+        system = [{"type": "text", "text": f"x-anthropic-billing-header: cch={header};"}, *SYSTEM]
+        return client.messages.create(model="tgi", max_tokens=4, system=system, tools=TOOLS,
+                                      messages=[{"role": "user", "content": "Find out why the tests fail."}])
+
+    ask("11aa")
+    miss = client.get(f"/requests/{ask('22bb').id}", cast_to=object)["prefix_miss"]
+    assert miss["why"] == "different"
+    assert miss["before"].endswith("x-anthropic-billing-header: cch=")
+    assert miss["here"].startswith("22bb") and miss["there"].startswith("11aa")

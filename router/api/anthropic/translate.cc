@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "router/api/anthropic/messages_writer.h"
+#include "router/api/openai/tools.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::anthropic {
@@ -166,6 +167,7 @@ std::variant<Translated, ApiError> Translate(const Request& request) {
 }
 
 ApiError AsAsked(ApiError error, const Request& request) {
+  openai::RenameToolFields(error, "input_schema");
   if (error.field == "stop") RenameField(error, "stop_sequences");
   if (error.field == "reasoning_effort") RenameField(error, "output_config.effort");
   if (error.field == "thinking_budget") RenameField(error, "thinking.budget_tokens");

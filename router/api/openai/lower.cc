@@ -317,8 +317,17 @@ Check CheckChatTemplate(const ApiContext& context, const ChatRequest& request) {
                   source->size());
 }
 
+Check CheckEffort(const std::optional<std::string>& effort) {
+  constexpr std::string_view kEfforts[] = {"none", "minimal", "low", "medium",
+                                           "high", "xhigh",   "max"};
+  if (!effort || std::ranges::find(kEfforts, *effort) != std::end(kEfforts)) return std::nullopt;
+  return MustBe("reasoning_effort", "none, minimal, low, medium, high, xhigh or max",
+                json::DescribeString(*effort));
+}
+
 Check CheckChatFeatures(const ChatRequest& request) {
   if (auto error = CheckAnswerKind(request)) return error;
+  if (auto error = CheckEffort(request.reasoning_effort)) return error;
   if (request.max_tokens == 0u) return MustBe("max_tokens", "at least 1", "0");
   if (request.top_logprobs && !request.logprobs) {
     return MustBe("top_logprobs", "absent unless `logprobs` is true",

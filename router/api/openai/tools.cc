@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -130,6 +131,17 @@ std::variant<ToolChoice, ApiError> ChooseTools(const ApiContext& context,
                         std::get<answer::ToolSet>(std::move(selected))),
                     .required = wanted.mode == "required",
                     .named = wanted.named};
+}
+
+void RenameToolFields(ApiError& error, std::string_view schema) {
+  const std::pair<std::string_view, std::string> names[] = {
+      {"].function.parameters", "]." + std::string(schema)}, {"].function.", "]."}};
+  for (std::string* text : {&error.message, &error.field}) {
+    for (const auto& [nested, own] : names) {
+      const std::size_t at = text->find(nested);
+      if (at != text->npos) text->replace(at, nested.size(), own);
+    }
+  }
 }
 
 }  // namespace penstock::router::openai

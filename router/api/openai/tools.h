@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <variant>
 
 #include "router/answer/tool_set.h"
@@ -23,5 +24,9 @@ struct ToolChoice {
 // not there, or tools that the model's format cannot call.
 std::variant<ToolChoice, ApiError> ChooseTools(const ApiContext& context,
                                                const ChatRequest& request);
+
+// Names the fields of tools as a dialect does whose tools have no `function`. `schema` is its key
+// of the parameters.
+void RenameToolFields(ApiError& error, std::string_view schema);
 
 }  // namespace penstock::router::openai

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "router/api/openai/tools.h"
 #include "router/api/responses/response.h"
 #include "router/json/reader.h"
 #include "router/json/writer.h"
@@ -118,11 +119,7 @@ ApiError AboutResponse(ApiError error) {
   for (const auto& [chat, own] : kNames) {
     if (error.field == chat) RenameField(error, std::string(own));
   }
-  constexpr std::string_view kNested = "].function.";
-  const std::size_t nested = error.message.find(kNested);
-  if (error.field == "tools" && nested != error.message.npos) {
-    error.message.replace(nested, kNested.size(), "].");
-  }
+  openai::RenameToolFields(error, "parameters");
   return error;
 }
 

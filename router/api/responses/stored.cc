@@ -33,7 +33,7 @@ std::string IdIn(const RequestHead& head, std::string_view end = "") {
 }
 
 void NotFound(const Store& store, Exchange& exchange, const std::string& id) {
-  std::string message = "no stored response " + json::DescribeString(id);
+  std::string message = "no stored response has the id `" + id + "`";
   if (!store.enabled()) message += ": this server stores none (--response-store-entries 0)";
   exchange.Respond(
       openai::Errors().Response({ApiErrorKind::kNotFound, std::move(message), "response_id"}));

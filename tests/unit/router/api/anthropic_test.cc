@@ -266,6 +266,11 @@ TEST_F(AnthropicTest, BadRequestsNameTheField) {
   ExpectRefusal(Body(R"("tools":[{"type":"web_search_20250305","name":"web_search"}])"),
                 "`tools[0].type` must be custom");
   ExpectRefusal(Body(R"("tools":[{"name":"a"}])"), "`tools[0].input_schema` is missing");
+  constexpr std::string_view kTwice = R"({"name":"a","input_schema":{}})";
+  ExpectRefusal(Body("\"tools\":[" + std::string(kTwice) + "," + std::string(kTwice) + "]"),
+                "`tools[1].name` must be unique");
+  ExpectRefusal(Body(R"("thinking":{"type":"adaptive"},"output_config":{"effort":"ultra"})"),
+                "`output_config.effort` must be");
   ExpectRefusal(Body(R"("tool_choice":{"type":"each"})"), "`tool_choice.type`");
   ExpectRefusal(Body(R"("thinking":{"type":"enabled"})"), "`thinking.budget_tokens` is missing");
   ExpectRefusal(Body(R"("stop_sequences":[""])"), "`stop_sequences` must not have an empty");

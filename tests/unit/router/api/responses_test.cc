@@ -250,6 +250,10 @@ TEST_F(ResponsesTest, ErrorsNameTheKeysOfThisRoute) {
               HasSubstr("input_text"));
   EXPECT_THAT(Refusal("\"hi\"", R"("tools":[{"type":"function"}])"),
               HasSubstr("`tools[0].name` is missing"));
+  EXPECT_THAT(Refusal("\"hi\"", R"("tools":[{"type":"function","name":""}])"),
+              HasSubstr("`tools[0].name` must be a name"));
+  EXPECT_THAT(Refusal("\"hi\"", R"("reasoning":{"effort":"ultra"})"),
+              HasSubstr("`reasoning.effort` must be none, minimal"));
   EXPECT_THAT(Refusal("\"hi\"", R"("text":{"format":{"type":"json_schema"}})"),
               HasSubstr("`text.format.schema` is missing"));
   EXPECT_THAT(Refusal("\"hi\"", R"("text":{"format":{"type":"xml"}})"),

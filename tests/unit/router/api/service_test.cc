@@ -423,6 +423,7 @@ TEST_F(ServiceTest, ARecordHasTheDecisionsWithTheirReasons) {
   EXPECT_EQ(Get("/requests/abc").body, expected);
   EXPECT_EQ(Get("/requests/chatcmpl-abc").body, expected);
   EXPECT_EQ(Get("/requests/chatcmpl-abc-17").body, expected);
+  EXPECT_EQ(Get("/requests/msg_abc-17").body, expected);
   EXPECT_EQ(Get("/requests/%61bc").body, expected);
   EXPECT_EQ(Get("/requests/other").status, 404);
 }
