@@ -79,7 +79,8 @@ void AppendPrefixMiss(std::string& out, const RequestRecord& record, bool admin)
   out += '}';
 }
 
-// The ids of answers of OpenAI's and Anthropic's routes are a prefix, the request's id, `-` and a number.
+// The ids of answers of OpenAI's and Anthropic's routes are a prefix, the request's id, `-` and a
+// number.
 std::optional<std::string> RequestOfAnswer(std::string_view id) {
   for (const std::string_view prefix : {"chatcmpl-", "cmpl-", "resp_", "msg_"}) {
     if (!id.starts_with(prefix)) continue;

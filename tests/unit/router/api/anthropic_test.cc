@@ -269,7 +269,8 @@ TEST_F(AnthropicTest, BadRequestsNameTheField) {
   constexpr std::string_view kTwice = R"({"name":"a","input_schema":{}})";
   ExpectRefusal(Body("\"tools\":[" + std::string(kTwice) + "," + std::string(kTwice) + "]"),
                 "`tools[1].name` must be unique");
-  ExpectRefusal(Body(R"("output_config":{"effort":"ultra"})"), "`output_config.effort` must be");
+  ExpectRefusal(Body(R"("thinking":{"type":"adaptive"},"output_config":{"effort":"ultra"})"),
+                "`output_config.effort` must be");
   ExpectRefusal(Body(R"("tool_choice":{"type":"each"})"), "`tool_choice.type`");
   ExpectRefusal(Body(R"("thinking":{"type":"enabled"})"), "`thinking.budget_tokens` is missing");
   ExpectRefusal(Body(R"("stop_sequences":[""])"), "`stop_sequences` must not have an empty");
