@@ -180,6 +180,9 @@ def test_a_killed_child_gives_one_error_per_request_and_service_returns(python):
             assert "the Python process of --engine transformers was killed by signal 9" in errors[0]
         wait_gone([shard], 20)
         server.wait_said("group 0 is loaded again", 120)
+        deadline = time.monotonic() + 60
+        while server.request("GET", "/health")[0] != 200 and time.monotonic() < deadline:
+            pass  # each request waits for an answer of the server, so this loop does not spin
         assert ids(server, "Once") == want
 
 

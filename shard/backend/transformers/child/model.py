@@ -197,6 +197,8 @@ class Model:
             "logits_to_keep": keep,
             "return_dict": True,
         }
+        if self.cache_name == "cache_params":
+            del offered["attention_mask"]  # a state has no padding, and the mask would stretch a step
         if cache is not None:
             offered[self.cache_name] = cache
         output = self.module(**{name: value for name, value in offered.items() if name in self._accepts})
