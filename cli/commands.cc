@@ -125,7 +125,7 @@ const Command* FindCommand(std::string_view name) {
 
 std::string_view NearestCommand(std::string_view name) {
   std::string_view best;
-  std::size_t least = 3;
+  std::size_t least = std::min<std::size_t>(3, name.size() / 2 + 1);
   for (const Command& command : kCommands) {
     const std::size_t distance = EditDistance(name, command.name);
     if (distance < least) {

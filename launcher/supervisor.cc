@@ -364,8 +364,8 @@ void Supervisor::AdvanceStop() {
   if (!any_alive) phase_ = Phase::kEnded;
 }
 
-// "still waiting for shard-1 (loading 10 of 20 bytes), router". Once the shards are ready, the router
-// connects to them and warms them up.
+// "still waiting for shard-1 (loading 10 of 20 bytes), router". Once the shards are ready, the
+// router connects to them and warms them up.
 std::string Supervisor::WaitingFor() {
   std::string text;
   for (const SupervisedChild* child : Children()) {

@@ -279,7 +279,12 @@ void CoreLoop::Up(const scheduler::GroupUp& up) {
   core_->groups[up.group] = {std::move(*found), {}};
   attached.erase(found);
   metrics_.groups().SetUp(up.group, true);
-  log::Info(scheduler::DescribeOrder(options_.scheduler, up.capacity));
+  const std::string order = scheduler::DescribeOrder(options_.scheduler, up.capacity);
+  if (options_.scheduler.order == scheduler::Order::kFcfs) {
+    log::Debug(order);
+  } else {
+    log::Info(order);
+  }
 }
 
 // The group may be gone already: its link reports the loss of its epoch once.

@@ -51,7 +51,7 @@ std::string MemoryBound::Describe() const {
   const Term terms[] = {
       {"base", base, "the process itself"},
       {"connections", connections, "the limit of connections"},
-      {"bodies", bodies, "the limit of bodies in memory"},
+      {"bodies", bodies, "a fixed limit of bodies in memory"},
       {"requests", requests, "--max-concurrent-requests"},
       {"tokenizing", tokenizing, "--payload-limit and --validation-workers"},
       {"prefix index", index, "--kv-cache-memory"},

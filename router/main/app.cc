@@ -48,7 +48,12 @@ const answer::Format& FormatOf(const options::Values& values, const ChatSource& 
   const std::string& name = values.GetString("tool-format");
   if (const answer::Format* named = answer::FindFormat(name)) return *named;
   const answer::Format& found = answer::DetectFormat(source.with_tools.value_or(source.plain));
-  log::Info("tool calls and reasoning: --tool-format auto found " + std::string(found.name));
+  const std::string text = "tool calls and reasoning: --tool-format auto found ";
+  if (&found == &answer::NoFormat()) {
+    log::Debug(text + std::string(found.name));
+  } else {
+    log::Info(text + std::string(found.name));
+  }
   return found;
 }
 

@@ -60,3 +60,10 @@ def test_the_values_of_the_kubernetes_page_exist():
     for group, key, number in re.findall(r"`(\w+)\.(\w+)`(?: \((\d+)\))?", text):
         assert key in values[group], f"{group}.{key}"
         assert not number or values[group][key] == int(number), f"{group}.{key}"
+
+
+def test_the_readme_links_what_is_there():
+    text = (REPOSITORY / "README.md").read_text()
+    links = [link for link in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in link]
+    assert "docs/README.md" in links
+    assert [link for link in links if not (REPOSITORY / link).exists()] == []

@@ -62,7 +62,8 @@ std::string KnownModelTypes(std::string_view unknown) {
   const auto nearest = std::min_element(
       std::begin(kTypes), std::end(kTypes),
       [&](const ModelType& a, const ModelType& b) { return distance(a) < distance(b); });
-  return text.append("; the nearest is ").append(nearest->name);
+  const bool near = 2 * distance(*nearest) <= unknown.size();
+  return near ? text.append("; the nearest is ").append(nearest->name) : text;
 }
 
 }  // namespace penstock::shard

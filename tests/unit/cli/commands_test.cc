@@ -18,6 +18,7 @@ TEST(CommandsTest, AMisspeltCommandNamesTheNearest) {
   EXPECT_EQ(NearestCommand("docter"), "doctor");
   EXPECT_EQ(NearestCommand("serv"), "serve");
   EXPECT_EQ(NearestCommand("xyzzy"), "");
+  EXPECT_EQ(NearestCommand("foo"), "");  // a third of `fit`
   EXPECT_EQ(cli::Run({"docter"}), kExitUsage);
 }
 

@@ -54,7 +54,8 @@ TEST(SocketDirTest, RemovesOnlyFoldersOfEndedLaunchers) {
 
 TEST(SocketDirTest, ErrorsNameTheFolderAndTheLimit) {
   EXPECT_THAT(Message(SocketDir::Create("/nowhere/at/all").status()),
-              HasSubstr("--socket-dir /nowhere/at/all: must be a folder that can be written: No such file"));
+              HasSubstr("--socket-dir /nowhere/at/all: must be a folder that can be "
+                        "written: No such file"));
   const std::string longest = "/tmp/" + std::string(100, 'x');
   EXPECT_THAT(Message(SocketDir::Create(longest).status()), HasSubstr("at most 81 bytes"));
 }

@@ -210,6 +210,17 @@ TEST(SchedulerLifecycle, AResultOfAnOldEpochIsIgnored) {
   EXPECT_EQ(harness.state().plans_in_flight, 2u);
 }
 
+TEST(SchedulerLifecycle, TheLossOfAnOldEpochIsIgnored) {
+  Harness harness;
+  harness.Up();
+  const Epoch old = harness.epoch();
+  harness.Up();
+  harness.Arrive(1, 4, 50);
+  const std::size_t in_flight = harness.state().plans_in_flight;
+  EXPECT_THAT(harness.Apply(GroupLost{GroupId(0), old, "late"}).events, IsEmpty());
+  EXPECT_EQ(harness.state().plans_in_flight, in_flight);
+}
+
 TEST(SchedulerLifecycle, AFailureOnTheShardEndsOnlyThatRequest) {
   sim::SimGroupOptions options;
   options.error_one_in = 3;

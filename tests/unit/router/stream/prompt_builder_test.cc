@@ -205,7 +205,8 @@ TEST(PromptBuilder, ChecksPromptAndNewTokensTogetherThenThePrompt) {
   EXPECT_EQ(error.message, "`inputs` must have less than 20 tokens. Given: 21");
   EXPECT_EQ(error.length->max_new_tokens, 0u);
   request = Text(std::string(40, 'x'));
-  EXPECT_EQ(Refused(Builder(), request).length->limit, 30u);
+  // The prompt alone is too long, so the limit is that of a prompt.
+  EXPECT_EQ(Refused(Builder(), request).length->limit, 20u);
   request = Text("x");
   request.max_new_tokens = 0;
   EXPECT_EQ(Refused(Builder(), request).message, "`max_new_tokens` must be strictly positive");
