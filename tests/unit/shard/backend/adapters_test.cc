@@ -1,5 +1,6 @@
 // LoRA adapters against PEFT: the goldens of tests/data/goldens/adapters, on each backend, whole
-// and in chunks, on one rank and on two. And in one batch each row has the bits that it has alone.
+// and in chunks, on one rank and on two. With backend cpu each row of a batch has the bits that it
+// has alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
