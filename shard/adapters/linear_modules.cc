@@ -83,8 +83,8 @@ void LinearModules::Add(const std::string& name, WeightIndex target, const Weigh
                         std::string_view other_use) {
   Module& module = modules_[name];
   const std::size_t last = part.stored_shape.size() - 1;
-  module.rows = part.stored_shape[last - (part.transposed ? 0 : 1)];
-  module.columns = part.stored_shape[last - (part.transposed ? 1 : 0)];
+  module.rows = part.stored_shape[last - 1];  // as it is used, also where it is stored transposed
+  module.columns = part.stored_shape[last];
   module.places.push_back({target, &part});
   if (module.other_use.empty()) module.other_use = other_use;
 }
