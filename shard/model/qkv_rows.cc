@@ -56,10 +56,12 @@ void QkvRows::AddValues(const Source& source, std::vector<RowSlice>& slices) con
 }
 
 std::vector<RowSlice> QkvRows::All(const Source& q, const Source& k, const Source& v) const {
-  std::vector<RowSlice> slices;
+  std::vector<RowSlice> slices, keys, values;
   AddQueries(q, slices);
-  AddKeys(k, slices);
-  AddValues(v, slices);
+  AddKeys(k, keys);
+  AddValues(v, values);
+  slices.insert(slices.end(), keys.begin(), keys.end());
+  slices.insert(slices.end(), values.begin(), values.end());
   return slices;
 }
 
