@@ -458,8 +458,8 @@ void Parser::CheckRequired() {
   for (const OptionSpec* spec : program_.options) {
     const bool required = (spec->required & program_.component) != 0;
     if (!required || values_.HasValue(spec->name)) continue;
-    errors_.push_back(absl::StrCat("--", std::string(NameIn(program_, *spec)),
-                                   ": is required; ", WhatToGive(program_, *spec)));
+    errors_.push_back(absl::StrCat("--", std::string(NameIn(program_, *spec)), ": is required; ",
+                                   WhatToGive(program_, *spec)));
   }
 }
 
