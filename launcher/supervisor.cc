@@ -300,8 +300,8 @@ void Supervisor::OnDeadline() {
   deadline_.reset();
   if (phase_ == Phase::kStarting) {
     Fail(kExitFailure,
-         "not ready: no progress for " + Seconds(timeouts_.startup) + ", " +
-             WaitingFor() + "; raise --startup-timeout",
+         "not ready: no progress for " + Seconds(timeouts_.startup) + ", " + WaitingFor() +
+             "; raise --startup-timeout",
          nullptr);
   } else if (phase_ == Phase::kDraining) {
     observer_.OnStopping("the router still runs after its time limit; it is killed");

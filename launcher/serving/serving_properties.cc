@@ -234,8 +234,8 @@ absl::StatusOr<std::vector<ConfigEntry>> ServingSource::Read(
 std::string ServingSource::Describe(const options::Values& values) const {
   std::string chosen;
   for (const ConfigEntry& entry : settings_.entries) {
-    const bool counts = values.SourceOf(entry.key) == entry.source &&
-                        values.WhereOf(entry.key) == entry.where;
+    const bool counts =
+        values.SourceOf(entry.key) == entry.source && values.WhereOf(entry.key) == entry.where;
     if (counts) chosen += " --" + entry.key + " " + values.TextOf(entry.key);
   }
   return chosen.empty() ? "" : from_ + ":" + chosen;

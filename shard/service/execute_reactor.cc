@@ -232,8 +232,8 @@ class ExecuteReactor final : public Reactor, public std::enable_shared_from_this
   void LogCounters() {
     std::lock_guard lock(mutex_);
     log::Debug("Execute ended: " + std::to_string(plans_) + " plans in, " +
-              std::to_string(results_) + " results out, at most " + std::to_string(deepest_) +
-              " in flight");
+               std::to_string(results_) + " results out, at most " + std::to_string(deepest_) +
+               " in flight");
   }
 
   void FinishWith(const absl::Status& status) {

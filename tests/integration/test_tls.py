@@ -276,7 +276,7 @@ def test_bench_checks_the_certificate_of_the_server(simulated, pki):
         assert done.returncode == 0 and json.loads(done.stdout)["failures"] == 0, done.stdout
     for more in (), ("--ca-file", f"{pki}/other.pem"):
         done = run(*load, *more)
-        assert done.returncode == 1 and "--ca-file" in done.stdout, done.stdout
+        assert done.returncode == 1 and "--ca-file" in done.stderr, done.stderr
     assert "must be a PEM file" in run(*load, "--ca-file", f"{pki}/absent.pem").stderr
     assert run(*awscurl, "-k").returncode == 0
     assert run(*awscurl).returncode != 0

@@ -14,8 +14,8 @@ int main(int argc, char** argv) {
       "Usage: penstock_sim_sweep [--first SEED] [--seeds COUNT] [--threads COUNT]\n\n"
       "Simulates one scenario per seed, and shrinks the first that fails to failed.log.\n"
       "The defaults are 1, 1000 and 1.\n";
-  const auto exit = penstock::bench::ExitOfArguments(argc, argv, kUsage,
-                                                     {"--first", "--seeds", "--threads"});
+  const auto exit =
+      penstock::bench::ExitOfArguments(argc, argv, kUsage, {"--first", "--seeds", "--threads"});
   if (exit) return *exit;
   penstock::sim::SweepOptions options;
   for (int i = 1; i + 1 < argc; i += 2) {

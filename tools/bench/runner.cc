@@ -97,8 +97,10 @@ class Load {
     io_.run();
     io_.restart();
     if (error) {
-      return absl::UnavailableError(config_.server.Address() + ": " + ErrorText(error) +
-                                    "; is a server running there? --url names another");
+      const bool refused = error == asio::error::connection_refused;
+      return absl::UnavailableError(
+          config_.server.Address() + ": " + ErrorText(error) +
+          (refused ? "; is a server running there? --url names another" : ""));
     }
     idle_.push_back(std::move(stream));
     return absl::OkStatus();

@@ -2,6 +2,7 @@
 // input and writes SVG to standard output:
 //   [{"title": …, "x_label": …, "y_label": …, "curves": [{"name": …, "points": [[x, y], …]}]}, …]
 #include <boost/json.hpp>
+#include <exception>
 #include <iostream>
 #include <iterator>
 #include <string>
@@ -62,7 +63,7 @@ int Main(int argc, char** argv) {
     }
     std::cout << ToSvg(charts);
     return 0;
-  } catch (const boost::system::system_error&) {
+  } catch (const std::exception&) {
     return Refuse("must be JSON charts: a member is missing or has another type");
   }
 }

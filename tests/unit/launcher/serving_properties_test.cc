@@ -251,8 +251,9 @@ TEST(ServingSourceTest, DescribesOnlyWhatCounts) {
   const std::string file =
       dir.Write("serving.properties", "option.model_id=x\noption.max_sparsity=0.5\n");
   EXPECT_EQ(Added({"--serving-properties", file, "--port", "3000", "--model-id", "y"}),
-            file + " sets: --api-profile djl --hostname 0.0.0.0 --max-batch-size 32 "
-                   "--max-concurrent-requests 1032 --max-sparsity 0.5 --payload-limit 64MiB");
+            file +
+                " sets: --api-profile djl --hostname 0.0.0.0 --max-batch-size 32 "
+                "--max-concurrent-requests 1032 --max-sparsity 0.5 --payload-limit 64MiB");
   EXPECT_EQ(Added({"--model-id", "y"}), "");
 }
 

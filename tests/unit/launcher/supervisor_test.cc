@@ -247,8 +247,8 @@ TEST_F(SupervisorTest, WithoutProgressTheStartFailsAndNamesThePendingChild) {
       Run({"echo PROGRESS loading 5 10 bytes >&$PENSTOCK_NOTIFY_FD; exec sleep 1000"}, kGood);
   EXPECT_EQ(outcome.exit_code, kExitFailure);
   EXPECT_EQ(outcome.error,
-            "not ready: no progress for 0.200 s, still waiting for shard-0 (loading 5 of 10 bytes); "
-            "raise --startup-timeout");
+            "not ready: no progress for 0.200 s, still waiting for shard-0 (loading 5 of 10 "
+            "bytes); raise --startup-timeout");
 }
 
 TEST_F(SupervisorTest, ProgressKeepsASlowStartAlive) {
