@@ -6,6 +6,7 @@ import json
 
 import jsonschema
 import pytest
+from penstock_testing import BUILD
 
 MESSAGES = {"model": "model", "max_tokens": 4, "messages": [{"role": "user", "content": "Hello"}]}
 COUNT = {key: MESSAGES[key] for key in ("model", "messages")}
@@ -29,6 +30,7 @@ PAIR = {"text_1": "One.", "text_2": "Two."}
 VERTEX = {"instances": [INPUTS, CHAT]}
 
 # (method, documented path, bodies of requests that are asked one after another)
+ADAPTER = {"name": "a", "folder": str(BUILD / "tests" / "model_adapters" / "fused")}
 BOTH = [
     ("POST", "/generate", [INPUTS, FULL, WRONG, {"inputs": 3}, "{", {**INPUTS, "parameters": {"stop": [1]}}]),
     ("POST", "/generate_stream", [INPUTS, STREAMED, WRONG, "{"]),
@@ -47,7 +49,9 @@ BOTH = [
                             {"prompt": "", "num_tokens": 3}, "{"]),
     *[("GET", path, [None]) for path in (
         "/info", "/health", "/ping", "/", "/docs", "/docs/", "/api-doc/openapi.json", "/v1/models", "/stats", "/live",
-        "/ready", "/metrics", "/requests/{id}", "/cached_prompts")],
+        "/ready", "/metrics", "/requests/{id}", "/cached_prompts", "/adapters")],
+    ("POST", "/adapters", [ADAPTER, {**ADAPTER, "name": "a b"}, "{"]),
+    ("DELETE", "/adapters/{id}", [None]),
     ("DELETE", "/stats", [None]),
     ("DELETE", "/cached_prompts", [None]),
     ("DELETE", "/cached_prompts/{id}", [None]),
