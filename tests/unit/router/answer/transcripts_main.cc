@@ -62,9 +62,10 @@ int Main(const char* name, std::uint64_t count, std::uint64_t seed) {
 }  // namespace penstock::router::answer
 
 int main(int argc, char** argv) {
-  if (penstock::bench::PrintedHelp(argc, argv, penstock::router::answer::kUsage)) return 0;
+  const char* const usage = penstock::router::answer::kUsage;
+  if (const auto exit = penstock::bench::ExitOfArguments(argc, argv, usage)) return *exit;
   if (argc != 4) {
-    std::fputs(penstock::router::answer::kUsage, stderr);
+    std::fputs(usage, stderr);
     return 1;
   }
   return penstock::router::answer::Main(argv[1], std::strtoull(argv[2], nullptr, 10),

@@ -65,7 +65,7 @@ class ApiTest : public ::testing::Test {
                                              FinishReason reason, std::uint64_t seed,
                                              bool sampled) {
     std::vector<GenerationEvent> events;
-    events.emplace_back(GenerationStart{RequestId(1), 5, 21, seed, {}});
+    events.emplace_back(GenerationStart{RequestId(1), 5, seed, {}});
     GenerationEnd end;
     for (std::size_t i = 0; i < texts.size(); ++i) {
       const bool special = texts[i].starts_with("<");
