@@ -40,7 +40,8 @@ class Step {
         tables_.push_back(static_cast<std::uint32_t>(tables_.size() * 37 % 100));
       }
     }
-    plan_.Build({kHeads, 4, window, false, threads, 64}, segments);
+    plan_.Build({.kv_heads = kHeads, .group = 4, .window = window, .threads = threads, .slots = 64},
+                segments);
   }
 
   KvPrefetch PrefetchOf(std::size_t thread) const {
