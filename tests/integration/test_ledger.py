@@ -12,6 +12,8 @@ import typing
 
 import pytest
 
+from penstock_testing import BIN
+
 LONG = list(range(5, 305))  # token ids
 REPEATED = "the old man " * 150
 REQUESTS = 10_000 if os.environ.get("PENSTOCK_LONG_TESTS") else 300
@@ -116,10 +118,35 @@ def truncate(server):
                 headers={"X-Request-Id": "victim"})
 
 
-def heavy_template(server):
+def heavy_template(server, name="victim"):
     server.json("POST", "/v1/chat/completions", {
         "messages": [{"role": "user", "content": "Once"}], "max_tokens": 1,
-        "chat_template": HEAVY_TEMPLATE}, headers={"X-Request-Id": "victim"})
+        "chat_template": HEAVY_TEMPLATE}, headers={"X-Request-Id": name})
+
+
+def after_templates(server):
+    """The only text thread renders the templates of others."""
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        others = [pool.submit(heavy_template, server, f"other-{i}") for i in range(3)]
+        pause(0.05)
+        completion(server, "victim")
+        for other in others:
+            other.result()
+
+
+def send_much(server):
+    completion(server, "victim", metadata={"list": ["a" * 20] * 300_000})
+
+
+def overtaken(server):
+    """Others of a higher priority come later and go first."""
+    def ask(name, priority, tokens):
+        server.json("POST", "/v1/completions", {
+            "prompt": "Once", "max_tokens": tokens, "ignore_eos": True, "temperature": 0},
+            headers={"X-Request-Id": name, "X-Penstock-Priority": str(priority)})
+    asks = [("first", 0, 30), ("victim", -5, 1), ("later-1", 5, 30), ("later-2", 5, 30), ("later-3", 5, 30)]
+    with beside(server, *[lambda _, ask_of=each: ask(*ask_of) for each in asks]):
+        pass
 
 
 def same_prefix(server):
@@ -193,6 +220,26 @@ PLANTS = [
     Plant("slow client", ("--max-best-of", "120"), read_slowly, "socket"),
     Plant("huge prompt", ("--max-input-tokens", "500"), truncate, "tokenize"),
     Plant("heavy template", ("--trust-request-chat-template",), heavy_template, "template"),
+    Plant("templates of others", ("--trust-request-chat-template", "--validation-workers", "1"),
+          after_templates, "text_queue"),
+    Plant("huge body", (), send_much, "parse"),
+    Plant("heavy grammar", ("--shard-program", BIN / "penstock-shard"),
+          alone(structured_outputs={"regex": "(a|b|cd){0,900}(x|yz){0,900}"}), "grammar"),
+    Plant("beam search", STEP, alone(tokens=20, use_beam_search=True, n=2), "search"),
+    Plant("one slow chunk", ("--faults", "slow at=3 factor=400", "--step-time", "1ms",
+                             "--max-step-tokens", "32"), alone(prompt=LONG), "prefill"),
+    Plant("late answer to a prompt", ("--faults", "stall at=1 ms=300"), alone(prompt=LONG), "prefill"),
+    Plant("late answers of one rank", ("--num-shard", "2", "--faults", "late from=1 to=900 ms=20 rank=1"),
+          alone(tokens=20), "between_steps"),
+    Plant("step with a long prompt", TOKEN, behind([{"prompt": LONG}]), "shard_queue"),
+    Plant("two slow steps before it", ("--faults", "slow at=2 factor=300", "--step-time", "1ms"),
+          behind([{"tokens": 30}]), "queue_not_examined"),
+    Plant("K/V full of small ones", (*STEP, "--blocks", "12"),
+          behind([{"tokens": 50}] * 3, prompt=LONG[:150]), "queue_blocks"),
+    Plant("too few to join", (*STEP, "--prefill", "whole", "--waiting-served-ratio", "3",
+                              "--max-waiting-tokens", "1000"), behind([{"tokens": 30}]), "queue_join_size"),
+    Plant("higher priorities", (*STEP, "--max-batch-size", "1", "--order", "priority"), overtaken,
+          "queue_order"),
 ]
 
 

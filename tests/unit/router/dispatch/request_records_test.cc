@@ -78,5 +78,74 @@ TEST(RequestRecords, TheFirstAndTheNewestDecisionsAreKept) {
   EXPECT_EQ(kept, (std::vector<std::uint64_t>{0, 1, 8, 9}));
 }
 
+// A record of alice that names her request 2, bob's request 3 and request 9, which is forgotten.
+RequestRecord RecordThatNamesOthers(RequestRecords& records, const std::string& tenant) {
+  records.Add(RequestId(1), tenant, "mine", Time());
+  records.Add(RequestId(2), tenant, "also mine", Time());
+  records.Add(RequestId(3), "bob", "his", Time());
+  RequestRecord record = *records.Of(RequestId(1));
+  LedgerView ledger;
+  ledger.behind = RequestId(3);
+  for (const std::uint64_t behind : {2, 3, 9}) {
+    Decision decision = MakeDecision(1, DecisionKind::kDeferred);
+    decision.behind = RequestId(behind);
+    record.decisions.push_back(decision);
+    LedgerSpan span;
+    span.behind = RequestId(behind);
+    span.beside = {RequestId(2), RequestId(3), RequestId(9)};
+    span.beside_left_out = 5;
+    ledger.spans.push_back(span);
+  }
+  record.ledger = std::move(ledger);
+  return record;
+}
+
+TEST(RequestRecords, RequestsOfOthersAreNotNamed) {
+  RequestRecords records;
+  RequestRecord record = RecordThatNamesOthers(records, "alice");
+  records.HideOthers(record);
+  EXPECT_EQ(record.decisions[0].behind, RequestId(2)) << "her own";
+  EXPECT_FALSE(record.decisions[1].behind) << "bob's";
+  EXPECT_FALSE(record.decisions[2].behind) << "nobody knows whose";
+  EXPECT_FALSE(record.ledger->behind);
+  EXPECT_TRUE(record.ledger->behind_other);
+  const std::vector<LedgerSpan>& spans = record.ledger->spans;
+  EXPECT_EQ(spans[0].behind, RequestId(2));
+  EXPECT_FALSE(spans[0].behind_other);
+  for (const std::size_t i : {1, 2}) {
+    EXPECT_FALSE(spans[i].behind);
+    EXPECT_TRUE(spans[i].behind_other) << "that it waits for another key's request is told";
+  }
+  EXPECT_EQ(spans[0].beside, std::vector{RequestId(2)});
+  EXPECT_EQ(spans[0].beside_left_out, 7u) << "those of others are counted";
+}
+
+TEST(RequestRecords, HerOwnRequestsStayNamed) {
+  RequestRecords records;
+  RequestRecord record = RecordThatNamesOthers(records, "alice");
+  record.ledger->behind = RequestId(2);
+  records.HideOthers(record);
+  EXPECT_EQ(record.ledger->behind, RequestId(2));
+  EXPECT_FALSE(record.ledger->behind_other);
+}
+
+// Without keys all requests have the empty tenant.
+TEST(RequestRecords, WithoutKeysForgottenRequestsAreNamed) {
+  RequestRecords records;
+  RequestRecord record = RecordThatNamesOthers(records, "");
+  records.HideOthers(record);
+  EXPECT_EQ(record.decisions[2].behind, RequestId(9));
+  EXPECT_EQ(record.ledger->spans[0].beside, (std::vector{RequestId(2), RequestId(9)}));
+}
+
+TEST(RequestRecords, ARecordWithoutALedgerHidesItsDecisions) {
+  RequestRecords records;
+  RequestRecord record = RecordThatNamesOthers(records, "alice");
+  record.ledger.reset();
+  records.HideOthers(record);
+  EXPECT_FALSE(record.ledger);
+  EXPECT_FALSE(record.decisions[1].behind);
+}
+
 }  // namespace
 }  // namespace penstock::router

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 
@@ -134,6 +135,30 @@ TEST(RequestTrace, FinishingTwiceSendsOnce) {
   trace.Finish("");
   trace.Finish("again");
   EXPECT_EQ(sink->calls, 1);
+}
+
+TEST(RequestTrace, TheTimesThatAreNotZeroAreMillisecondsOfTheRequest) {
+  const auto sink = std::make_shared<KeptSpans>();
+  auto requests = Requests(1, std::nullopt);
+  auto trace = RequestTrace::Begin(sink, requests, SteadyNow());
+  TimeTotals totals{};
+  totals[static_cast<std::size_t>(TimeKind::kUpload)] = std::chrono::microseconds(1500);
+  totals[static_cast<std::size_t>(TimeKind::kDecode)] = milliseconds(260);
+  totals[static_cast<std::size_t>(QueueFor(Budget::kBlocks))] = milliseconds(20);
+  trace.Times(totals);
+  trace.Ended(0, EndAfter(), "length");
+  trace.Finish("");
+  const Span& request = sink->by_name.find("generate")->second;
+  EXPECT_EQ(Value<double>(request, "penstock.time_ms.upload"), 1.5);
+  EXPECT_EQ(Value<double>(request, "penstock.time_ms.decode"), 260);
+  EXPECT_EQ(Value<double>(request, "penstock.time_ms.queue_blocks"), 20);
+  const auto is_time = [](const SpanAttribute& attribute) {
+    return attribute.key.starts_with("penstock.time_ms.");
+  };
+  EXPECT_EQ(std::ranges::count_if(request.attributes, is_time), 3) << "what is zero is left out";
+  for (const char* part : {"queue", "prefill", "decode"}) {
+    EXPECT_EQ(std::ranges::count_if(sink->by_name.find(part)->second.attributes, is_time), 0);
+  }
 }
 
 }  // namespace
