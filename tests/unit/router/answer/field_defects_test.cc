@@ -193,6 +193,41 @@ TEST(FieldDefects, MistralArgumentsMayBeNumbers) {
   EXPECT_EQ(Read("mistral_v3", kText), (Answer{"", "", {{"get_weather", "{\"days\": 12}"}}}));
 }
 
+// vllm-project/vllm#48975: text after a call of Mistral becomes part of the arguments.
+TEST(FieldDefects, MistralArgumentsEndWithTheirObject) {
+  constexpr std::string_view kText =
+      "[TOOL_CALLS]get_weather{\"city\":\"San Francisco\"}Estimating the weather...";
+  EXPECT_EQ(
+      Read("mistral_v11", kText),
+      (Answer{"Estimating the weather...", "", {{"get_weather", R"({"city":"San Francisco"})"}}}));
+}
+
+// vllm-project/vllm#56263: the plain answer drops the text after a call, and the stream has it.
+TEST(FieldDefects, TextAfterACallIsKept) {
+  constexpr std::string_view kText =
+      "<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>\nIt is late.";
+  EXPECT_EQ(Read("hermes", kText), (Answer{"It is late.", "", {{"now", "{}"}}}));
+}
+
+// vllm-project/vllm#22917: pythonic calls after text are text.
+TEST(FieldDefects, PythonicCallsMayFollowText) {
+  constexpr std::string_view kText = "I need the time.\n\n[now(), get_weather(city=\"Dublin\")]";
+  EXPECT_EQ(Read("llama4_pythonic", kText),
+            (Answer{"I need the time.",
+                    "",
+                    {{"now", "{}"}, {"get_weather", "{\"city\": \"Dublin\"}"}}}));
+}
+
+// vllm-project/vllm#55195: markers are missed in a delta of several tokens.
+TEST(FieldDefects, OnePieceMayHoldReasoningAndItsMarkers) {
+  Scanner scanner(*FindFormat("hermes"), {.tools = Tools()});
+  std::vector<Event> events;
+  scanner.Feed("<think>Hm.</think>Hi and", events);
+  Answer answer;
+  for (const Event& event : events) answer.Add(event);
+  EXPECT_EQ(answer, (Answer{"Hi and", "Hm.", {}})) << "nothing waits for the next piece";
+}
+
 // ml-explore/mlx-lm#1448, waybarrios/vllm-mlx#631: text after a call, or a quote before it, loses
 // the call.
 TEST(FieldDefects, TextAroundMistralCallsIsKept) {

@@ -19,16 +19,6 @@ std::string_view Choose(Random& random, const std::string_view (&list)[N]) {
   return list[Below(random, N)];
 }
 
-constexpr std::string_view kTools =
-    R"([{"type":"function","function":{"name":"get_weather","parameters":{"type":"object",
-    "properties":{"city":{"type":"string"},"days":{"type":"integer"},"ratio":{"type":"number"},
-    "metric":{"type":"boolean"},"places":{"type":"array"},"where":{"$ref":"#/$defs/where"},
-    "note":{"anyOf":[{"type":"string"},{"type":"null"}]},"other":{}},
-    "$defs":{"where":{"type":"object"}}}}},
-    {"type":"function","function":{"name":"get","parameters":{"type":"object",
-    "properties":{"city":{"type":"string"}}}}},
-    {"type":"function","function":{"name":"get_weather_alerts"}}])";
-
 constexpr std::string_view kPieces[] = {"a",
                                         "Paris",
                                         " ",
@@ -280,16 +270,7 @@ WriterMap FirstWriters() {
         [](Calls call, std::size_t) {
           return "[TOOL_CALLS]" + call.name + "[ARGS]" + ArgumentsJson(call.arguments);
         }}},
-      {"gpt_oss",
-       {"",
-        "",
-        "",
-        [](Calls call, std::size_t) {
-          return "<|start|>assistant<|channel|>commentary to=functions." + call.name +
-                 " <|constrain|>json<|message|>" + ArgumentsJson(call.arguments) + "<|call|>";
-        },
-        {},
-        {"<|"}}},
+      {"gpt_oss", {"", "", "", nullptr, {}, {"<|"}}},  // by Harmony()
   };
 }
 
@@ -349,6 +330,26 @@ WriterMap SecondWriters() {
   };
 }
 
+// Every part is a message of its own. The prompt holds the beginning of the first one.
+std::string Harmony(const Script& script) {
+  constexpr std::string_view kStart = "<|start|>assistant";
+  std::string out;
+  const auto add = [&](std::string_view channel, std::string_view content, std::string_view end) {
+    if (content.empty()) return;
+    out.append(kStart).append("<|channel|>").append(channel).append("<|message|>");
+    out.append(content).append(end);
+  };
+  add("analysis", script.reasoning, "<|end|>");
+  const bool last = script.calls.empty() && script.last_text.empty();
+  add(last ? "final" : "commentary", script.text, last ? "<|return|>" : "<|end|>");
+  for (const WrittenCall& call : script.calls) {
+    add("commentary to=functions." + call.name + " <|constrain|>json",
+        ArgumentsJson(call.arguments), "<|call|>");
+  }
+  add("final", script.last_text, "<|return|>");
+  return out.empty() ? out : out.substr(kStart.size());
+}
+
 const WriterMap& Writers() {
   static const WriterMap writers = [] {
     WriterMap all = FirstWriters();
@@ -365,8 +366,18 @@ const Writer* FindWriter(const Format& format) {
 
 }  // namespace
 
+const std::string_view kSampleToolsJson =
+    R"([{"type":"function","function":{"name":"get_weather","parameters":{"type":"object",
+    "properties":{"city":{"type":"string"},"days":{"type":"integer"},"ratio":{"type":"number"},
+    "metric":{"type":"boolean"},"places":{"type":"array"},"where":{"$ref":"#/$defs/where"},
+    "note":{"anyOf":[{"type":"string"},{"type":"null"}]},"other":{}},
+    "$defs":{"where":{"type":"object"}}}}},
+    {"type":"function","function":{"name":"get","parameters":{"type":"object",
+    "properties":{"city":{"type":"string"}}}}},
+    {"type":"function","function":{"name":"get_weather_alerts"}}])";
+
 std::shared_ptr<const ToolSet> SampleTools() {
-  static const auto tools = std::make_shared<const ToolSet>(ParseTools(kTools).value());
+  static const auto tools = std::make_shared<const ToolSet>(ParseTools(kSampleToolsJson).value());
   return tools;
 }
 
@@ -412,6 +423,7 @@ Script RandomScript(const Format& format, Random& random) {
 }
 
 std::string Write(const Format& format, const Script& script) {
+  if (format.name == "gpt_oss") return Harmony(script);
   std::string out;
   if (!script.reasoning.empty()) {
     const ReasoningMarkers& markers = format.reasoning.front();

@@ -34,6 +34,7 @@ struct Script {
 };
 
 // get_weather(city, days, …) and two tools whose names begin alike.
+extern const std::string_view kSampleToolsJson;
 std::shared_ptr<const ToolSet> SampleTools();
 
 // {"name": value, …}

@@ -1,0 +1,72 @@
+// Writes generated transcripts and how Penstock reads them, to be compared with the parsers of
+// others (tests/conformance/test_other_parsers.py).
+#include <boost/json.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "router/answer/format.h"
+#include "router/answer/scanner.h"
+#include "tests/bench/usage.h"
+#include "tests/unit/router/answer/transcripts.h"
+
+namespace penstock::router::answer {
+namespace {
+
+constexpr char kUsage[] =
+    "usage: penstock_transcripts FORMAT COUNT SEED\n\n"
+    "Writes the tools as one line of JSON, then COUNT transcripts with Penstock's answers.\n";
+
+Answer Read(const Format& format, const std::string& text) {
+  Scanner scanner(format, {.tools = testing::SampleTools(), .prompt_end = {}});
+  std::vector<Event> events;
+  scanner.Feed(text, events);
+  scanner.Finish(events);
+  Answer answer;
+  for (const Event& event : events) answer.Add(event);
+  return answer;
+}
+
+boost::json::object ToJson(const Answer& answer) {
+  boost::json::array calls;
+  for (const Call& call : answer.calls) {
+    calls.push_back({{"name", call.name}, {"arguments", call.arguments}});
+  }
+  return {{"text", answer.text}, {"reasoning", answer.reasoning}, {"calls", std::move(calls)}};
+}
+
+void Print(const boost::json::value& value) {
+  std::puts(boost::json::serialize(value).c_str());
+}
+
+int Main(const char* name, std::uint64_t count, std::uint64_t seed) {
+  const Format* format = FindFormat(name);
+  if (format == nullptr) {
+    std::fprintf(stderr, "there is no format %s\n", name);
+    return 1;
+  }
+  Print(boost::json::parse(testing::kSampleToolsJson));
+  std::mt19937_64 random(seed);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const testing::Script script = testing::RandomScript(*format, random);
+    const std::string text = testing::Write(*format, script);
+    Print({{"transcript", text}, {"last_text", script.last_text}, {"answer", ToJson(Read(*format, text))}});
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace penstock::router::answer
+
+int main(int argc, char** argv) {
+  if (penstock::bench::PrintedHelp(argc, argv, penstock::router::answer::kUsage)) return 0;
+  if (argc != 4) {
+    std::fputs(penstock::router::answer::kUsage, stderr);
+    return 1;
+  }
+  return penstock::router::answer::Main(argv[1], std::strtoull(argv[2], nullptr, 10),
+                                        std::strtoull(argv[3], nullptr, 10));
+}
