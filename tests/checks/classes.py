@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A class is defined in one source file, and no planted bug is in the scheduler.
+"""A class is defined in one source file, and no planted bug is in the product.
 
 usage: classes.py [ROOT]
 
-The methods of one class may not be defined in two .cc files. A nested class counts for itself, so
+The methods of one class may not be defined in two sources: .cc, .cu or .inc files. A nested class counts for itself, so
 `Scheduler::Impl` may be defined beside `Scheduler`. Headers, and thus templates, are not checked.
 """
 
@@ -12,13 +12,13 @@ import re
 import sys
 
 from functions import cpp_functions
-from sources import blank, list_files, report, root_from
+from sources import CPP_SUFFIXES, blank, list_files, report, root_from
 
 _METHOD = re.compile(
-    r"((?:\b[a-z]\w*::)*)((?:\b[A-Z]\w*(?:<[^<>()]*>)?::)+)"
+    r"((?:\b[a-z]\w*\s*::\s*)*)((?:\b[A-Z]\w*(?:<[^<>()]*>)?\s*::\s*)+)"
     r"(?:~?\w+|operator\s*(?:\(\)|[^\s\w(]+|\w+))\s*\("
 )
-_DEFAULTED = re.compile(r"(?:^|(?<=[;{}]))[^\n;{}()]*\([^;{}]*\)\s*(?:noexcept\s*)?=\s*default;", re.MULTILINE)
+_DEFAULTED = re.compile(r"(?:^|(?<=[;{}]))[^;{}()]*\([^;{}]*\)\s*(?:noexcept\s*)?=\s*default;", re.MULTILINE)
 MUTANT = re.compile(r"\bPENSTOCK_MUTANT\b")
 
 
@@ -48,8 +48,9 @@ def methods_of(source):
         index = bisect.bisect_right(namespaces, start, key=lambda change: change[0]) - 1
         inside = namespaces[index][1]
         if match and "" not in inside:
-            outer = match.group(1).removesuffix("::")
-            name = re.sub(r"<[^<>]*>", "", match.group(2)).removesuffix("::")
+            outer, name = (
+                re.sub(r"<[^<>]*>|\s", "", text).removesuffix("::") for text in match.groups()
+            )
             # A qualified name begins at the root, or inside the namespaces around it.
             around = [] if outer.startswith("penstock") else inside
             line = text.count("\n", 0, start + match.start()) + 1
@@ -69,7 +70,7 @@ def class_problems(sources):
 
 def mutant_problems(root, files):
     for path in files:
-        if path.parts[0] == "scheduler":
+        if path.parts[0] != "tests" and path.suffix in CPP_SUFFIXES:
             for number, line in enumerate((root / path).read_text(errors="replace").split("\n"), 1):
                 if MUTANT.search(line):
                     yield f"{path}:{number}: planted bugs belong into tests/sim/mutants"
@@ -78,7 +79,7 @@ def mutant_problems(root, files):
 def check(root):
     files = list_files(root)
     sources = {
-        p: (root / p).read_text(errors="replace") for p in files if p.suffix in (".cc", ".cu")
+        p: (root / p).read_text(errors="replace") for p in files if p.suffix in (".cc", ".cu", ".inc")
     }
     problems = [*class_problems(sources), *mutant_problems(root, files)]
     return problems, f"{len(sources)} sources, each class in one"

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from sources import blank, list_cpp, report, root_from
+from sources import blank, list_cpp, list_files, report, root_from
 
 # Folder -> folders whose headers it may include, besides its own.
 ARROWS = {
@@ -53,6 +53,9 @@ STANDARD_HEADER = re.compile(r"^[a-z_]+$")
 GENERATED_HEADER = re.compile(r"\.(pb|grpc\.pb)\.h$")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.MULTILINE)
 
+CMAKE_TEST_FILE = re.compile(r"^[^#\n]*?\btests/", re.MULTILINE)
+RUST_TEST_FILE = re.compile(r'(?:include(?:_str|_bytes)?!\s*\(|#\[path\s*=)\s*"[^"]*\btests/')
+
 
 def read_includes(root):
     """File -> list of (line, whether it is quoted, header)."""
@@ -74,9 +77,10 @@ def in_folder(header, prefixes):
     return header.startswith(prefixes) or f"{folder_of(header)}/" in prefixes
 
 
-def is_ours(header):
-    """Whether a quoted header claims to be of this repository; absl/ and the like may be quoted too."""
-    return "/" not in header or header.split("/")[0] in ARROWS
+def is_ours(header, quoted):
+    """Whether a header claims to be of this repository; absl/ and the like may be quoted too."""
+    start = header.split("/")[0]
+    return start in (".", "..") or start in ARROWS or (quoted and "/" not in header)
 
 
 def arrow_problems(graph):
@@ -86,7 +90,7 @@ def arrow_problems(graph):
             continue
         for line, quoted, header in includes:
             target = folder_of(header)
-            if quoted and is_ours(header) and header not in graph:
+            if is_ours(header, quoted) and header not in graph:
                 yield f'{path}:{line}: "{header}" is no header of this repository, named from its root'
             elif target in ARROWS and target != folder and target not in ARROWS[folder]:
                 yield f'{path}:{line}: {folder}/ must not include {target}/ ("{header}")'
@@ -132,7 +136,7 @@ def scheduler_problems(graph):
         if not path.startswith("scheduler/"):
             continue
         for line, quoted, header in includes:
-            if not (quoted and is_ours(header)) and not STANDARD_HEADER.match(header):
+            if not (quoted and is_ours(header, quoted)) and not STANDARD_HEADER.match(header):
                 yield f"{path}:{line}: scheduler/ includes only common/ and the standard library, not <{header}>"
                 break
         else:
@@ -154,6 +158,17 @@ def torch_problems(graph):
             yield f"{path}:1: reaches a torch header outside its places: {' -> '.join(found)}"
 
 
+def test_file_problems(root):
+    """What product code takes from tests/ without an include of C++."""
+    for path in list_files(root):
+        pattern = {".rs": RUST_TEST_FILE, ".txt": CMAKE_TEST_FILE, ".cmake": CMAKE_TEST_FILE}.get(path.suffix)
+        if pattern and path.parts[0] in ARROWS and path.parts[0] != "tests":
+            text = (root / path).read_text(errors="replace")
+            for match in pattern.finditer(text):
+                line = text.count("\n", 0, match.start()) + 1
+                yield f"{path}:{line}: {path.parts[0]}/ must not use a file of tests/"
+
+
 def check(root):
     graph = read_includes(root)
     problems = [
@@ -161,6 +176,7 @@ def check(root):
         *forbidden_problems(graph),
         *scheduler_problems(graph),
         *torch_problems(graph),
+        *test_file_problems(root),
     ]
     return (
         problems,

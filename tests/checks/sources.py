@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-CPP_SUFFIXES = (".h", ".cc", ".cu", ".cuh")
+CPP_SUFFIXES = (".h", ".cc", ".cu", ".cuh", ".inc")
 SKIPPED = 77  # exit status of a check that could not run; its last line says why
 
 

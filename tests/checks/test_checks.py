@@ -53,6 +53,11 @@ def problems_of(check, root, files):
         ("router/stream/a.cc", '"penstock/v1/shard.pb.h"', "router/stream/ must not reach"),
         ("scheduler/a.cc", '"common/log.h"', "scheduler/ must not reach common/log.h"),
         ("scheduler/a.cc", '"common/status.h"', "common/status.h -> absl/status/status.h"),
+        ("scheduler/a.inc", '"router/engine.h"', "scheduler/ must not include router/"),
+        ("scheduler/a.cc", '"tests/sim/mutants/bug.inc"', "scheduler/ must not include tests/"),
+        ("shard/a.cc", '"../tests/sim/mutants/bug.inc"', "named from its root"),
+        ("shard/a.cc", "<./bug.h>", "named from its root"),
+        ("tools/a.cc", "<sim/mutants/bug.h>", "named from its root"),
     ],
 )
 def test_layering_finds(tmp_path, path, include, expected):
@@ -60,11 +65,25 @@ def test_layering_finds(tmp_path, path, include, expected):
         "common/log.h": "",
         "common/status.h": "#include <absl/status/status.h>\n",
         "scheduler/core.h": "",
+        "tests/sim/mutants/bug.inc": "",
         "router/engine.h": '#include "scheduler/core.h"\n',
         "shard/backend/reference/tensor.h": "#include <ATen/core/Tensor.h>\n",
     }
     found = problems_of(layering.check, tmp_path, {**headers, path: f"#include {include}\n"})
     assert len(found) == 1 and expected in found[0] and found[0].startswith(path)
+
+
+@pytest.mark.parametrize(
+    "path, text",
+    [
+        ("scheduler/CMakeLists.txt", "target_sources(a PRIVATE\n  ../tests/sim/mutants/switch.cc)\n"),
+        ("text/src/a.rs", '\nconst A: &str = include_str!("../../tests/a.txt");\n'),
+        ("text/src/a.rs", '\n#[path = "../../tests/a.rs"]\nmod a;\n'),
+    ],
+)
+def test_layering_finds_files_of_tests_in_the_product(tmp_path, path, text):
+    [problem] = problems_of(layering.check, tmp_path, {path: text})
+    assert problem == f"{path}:2: {path.split('/')[0]}/ must not use a file of tests/"
 
 
 def test_layering_passes_what_the_design_allows(tmp_path):
@@ -78,6 +97,8 @@ def test_layering_passes_what_the_design_allows(tmp_path):
                 "shard/cache/x.cc": '#include "common/kv/block_pool.h"\n#include "penstock/v1/shard.pb.h"\n',
                 "shard/backend/reference/ops.cc": "#include <ATen/core/Tensor.h>\n",
                 "router/a.cc": '// #include "tools/no.h"\n#include "absl/status/status.h"\n',
+                "router/CMakeLists.txt": "# its test is in tests/unit\n",
+                "tests/CMakeLists.txt": "add_subdirectory(tests/unit)\n",
             },
         )
         == []
@@ -207,6 +228,24 @@ def test_classes_finds_qualified_and_defaulted_methods(tmp_path, elsewhere):
     assert len(found) == 1 and "penstock::a::X is also defined in a/x.cc" in found[0]
 
 
+@pytest.mark.parametrize(
+    "name, method",
+    [
+        ("b/x_rest.inc", "void X::G() {}\n"),
+        ("b/y.cc", "std::vector<int> X::\n    G() {}\n"),
+        ("b/y.cc", "std::vector<int> X\n    ::G() {}\n"),
+        ("b/y.cc", "X::\n    ~X() = default;\n"),
+    ],
+)
+def test_classes_finds_included_parts_and_broken_lines(tmp_path, name, method):
+    sources = {
+        "a/x.cc": "namespace p::a {\nvoid X::F() {}\n}\n",
+        name: "namespace p::a {\n" + method + "}\n",
+    }
+    found = problems_of(classes.check, tmp_path, sources)
+    assert found == [f"{name}:2: p::a::X is also defined in a/x.cc"]
+
+
 @pytest.mark.parametrize("method", ["void X::G() {}", "X::~X() = default;"])
 def test_classes_finds_methods_in_a_namespace_of_one_line(tmp_path, method):
     sources = {
@@ -235,12 +274,11 @@ def test_classes_passes_nested_classes_namespaces_templates_and_declarations(tmp
     )
 
 
-def test_classes_finds_a_planted_bug_in_the_scheduler(tmp_path):
+@pytest.mark.parametrize("place", ["scheduler/kv/a.cc", "common/kv/a.h", "scheduler/a.inc"])
+def test_classes_finds_a_planted_bug_in_the_product(tmp_path, place):
     bug = 'if (PENSTOCK_MUTANT("x")) return;\n'
-    found = problems_of(
-        classes.check, tmp_path, {"scheduler/kv/a.cc": bug, "tests/sim/mutants/a.cc": bug}
-    )
-    assert len(found) == 1 and found[0].startswith("scheduler/kv/a.cc:1: planted bugs")
+    found = problems_of(classes.check, tmp_path, {place: bug, "tests/sim/mutants/a.cc": bug})
+    assert len(found) == 1 and found[0].startswith(f"{place}:1: planted bugs")
 
 
 NAMED = {
