@@ -212,10 +212,9 @@ TEST(FieldDefects, TextAfterACallIsKept) {
 // vllm-project/vllm#22917: pythonic calls after text are text.
 TEST(FieldDefects, PythonicCallsMayFollowText) {
   constexpr std::string_view kText = "I need the time.\n\n[now(), get_weather(city=\"Dublin\")]";
-  EXPECT_EQ(Read("llama4_pythonic", kText),
-            (Answer{"I need the time.",
-                    "",
-                    {{"now", "{}"}, {"get_weather", "{\"city\": \"Dublin\"}"}}}));
+  EXPECT_EQ(
+      Read("llama4_pythonic", kText),
+      (Answer{"I need the time.", "", {{"now", "{}"}, {"get_weather", "{\"city\": \"Dublin\"}"}}}));
 }
 
 // vllm-project/vllm#55195: markers are missed in a delta of several tokens.

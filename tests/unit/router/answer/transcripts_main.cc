@@ -38,9 +38,7 @@ boost::json::object ToJson(const Answer& answer) {
   return {{"text", answer.text}, {"reasoning", answer.reasoning}, {"calls", std::move(calls)}};
 }
 
-void Print(const boost::json::value& value) {
-  std::puts(boost::json::serialize(value).c_str());
-}
+void Print(const boost::json::value& value) { std::puts(boost::json::serialize(value).c_str()); }
 
 int Main(const char* name, std::uint64_t count, std::uint64_t seed) {
   const Format* format = FindFormat(name);
@@ -53,7 +51,9 @@ int Main(const char* name, std::uint64_t count, std::uint64_t seed) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const testing::Script script = testing::RandomScript(*format, random);
     const std::string text = testing::Write(*format, script);
-    Print({{"transcript", text}, {"last_text", script.last_text}, {"answer", ToJson(Read(*format, text))}});
+    Print({{"transcript", text},
+           {"last_text", script.last_text},
+           {"answer", ToJson(Read(*format, text))}});
   }
   return 0;
 }
