@@ -3,8 +3,9 @@
 
 usage: classes.py [ROOT]
 
-The methods of one class may not be defined in two sources: .cc, .cu or .inc files. A nested class counts for itself, so
-`Scheduler::Impl` may be defined beside `Scheduler`. Headers, and thus templates, are not checked.
+The methods of one class may not be defined in two sources (.cc, .cu or .inc files). A nested class
+counts for itself, so `Scheduler::Impl` may be defined beside `Scheduler`. Headers, and thus
+templates, are not checked.
 """
 
 import bisect

@@ -159,7 +159,7 @@ def torch_problems(graph):
 
 
 def test_file_problems(root):
-    """What product code takes from tests/ without an include of C++."""
+    """Files of tests/ that CMake or Rust code of the product uses."""
     for path in list_files(root):
         pattern = {".rs": RUST_TEST_FILE, ".txt": CMAKE_TEST_FILE, ".cmake": CMAKE_TEST_FILE}.get(path.suffix)
         if pattern and path.parts[0] in ARROWS and path.parts[0] != "tests":

@@ -1,6 +1,6 @@
-"""Parsers of other projects, which read an answer as Penstock's scanners do: SGLang's and OpenAI's harmony.
+"""The parsers of SGLang and of openai-harmony with one interface.
 
-Both give the same: {"text", "reasoning", "calls": [(name, arguments as text)]}.
+Both return {"text", "reasoning", "calls": [(name, arguments as text)]}.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import shutil
 import sys
 import types
 
-# The parsers of SGLang for a format: of calls, and of reasoning.
+# Format: SGLang's parser of its calls, and the name of its parser of reasoning.
 SGLANG = {
     "hermes": ("hermes_detector.HermesDetector", "qwen3"),
     "qwen3_coder": ("qwen3_coder_detector.Qwen3CoderDetector", "qwen3"),
@@ -36,7 +36,7 @@ def _stub(name, **members):
 
 
 def _load_sglang():
-    """Makes SGLang's parsers importable without its engine: its packages are folders, what they share are stubs."""
+    """Makes SGLang's parsers importable without its engine: modules that need the engine are stubs."""
     import pydantic
     root = pathlib.Path(importlib.util.find_spec("sglang").submodule_search_locations[0])
     for name in ("sglang", "sglang.srt", "sglang.srt.entrypoints", "sglang.srt.entrypoints.openai"):
@@ -53,7 +53,7 @@ def _load_sglang():
         function: Function
 
     class Flags:
-        """Its options, all off."""
+        """SGLang's variables of the environment, all off."""
 
         def __getattr__(self, name):
             return types.SimpleNamespace(get=lambda: False)
@@ -65,7 +65,7 @@ def _load_sglang():
 
 
 class SGLang:
-    """Its parsers of reasoning and calls, one after the other, on the whole output."""
+    """Parses the reasoning first, then the calls in what is left."""
 
     def __init__(self, format_name, tools):
         tool_type = sys.modules["sglang.srt.entrypoints.openai.protocol"].Tool \
@@ -87,7 +87,7 @@ class SGLang:
 
 
 def _vocabulary(folder):
-    """A folder with the vocabulary that harmony would fetch: llama-index carries it."""
+    """Copies the vocabulary, which harmony would download, from the package llama-index-core."""
     url = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
     kept = hashlib.sha1(url.encode()).hexdigest()
     files = importlib.metadata.files("llama-index-core")

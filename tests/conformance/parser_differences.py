@@ -1,7 +1,7 @@
-"""Where the parsers of others read a transcript differently from Penstock, and why.
+"""The known differences between Penstock's scanners and other parsers, with the reason of each.
 
-Each rule rewrites a case as the other parser takes it. A difference is explained only if after that both give
-the same. Rules are tried in this order, and one that explains nothing any more fails the test.
+A rule changes a case in the way that the other parser differs. It explains a difference if both answers are equal
+after the change. Rules are tried in order. A rule that explains no difference fails the test.
 """
 
 import ast
@@ -11,23 +11,22 @@ import re
 import typing
 
 
-
 @dataclasses.dataclass
 class Case:
-    """A transcript with the answer that the other parser should give: Penstock's, before rules change it."""
+    """A transcript and the answer that the other parser should give. At first that is Penstock's answer."""
     transcript: str
     text: str
     last_text: str  # the part of the text that comes after the calls
     reasoning: str
     calls: list  # [name, arguments], read
     written: list  # the arguments as text
-    reread: list = dataclasses.field(default_factory=list)  # changes of the other's values, by their names
+    reread: list = dataclasses.field(default_factory=list)  # changes of the other parser's values
 
     def expected(self):
         return normal({"text": self.text + self.last_text, "reasoning": self.reasoning, "calls": self.calls})
 
     def read(self, parser):
-        """The other parser's answer in the same form."""
+        """The other parser's answer, in the form of expected()."""
         answer = parser.read(self.transcript)
         calls = [(name, values(text)) for name, text in answer["calls"]]
         for change in self.reread:
@@ -36,12 +35,12 @@ class Case:
 
 
 def changed(calls, change):
-    """The calls with the value of each argument changed, by its name."""
+    """The calls after change(name, value) of each argument."""
     return [[name, {key: change(key, value) for key, value in arguments.items()}] for name, arguments in calls]
 
 
 def values(arguments):
-    """What arguments say, however they are written; text that is no JSON is itself."""
+    """The arguments as values, so that their spacing does not count; text that is not JSON stays text."""
     try:
         return json.loads(arguments)
     except ValueError:
@@ -49,13 +48,13 @@ def values(arguments):
 
 
 def normal(answer):
-    """Blanks beside markers are no difference: Penstock drops them, and others drop some of them."""
+    """The answer without blanks at its ends: Penstock drops those beside markers, others drop some of them."""
     return {"text": answer["text"].strip(), "reasoning": answer["reasoning"].strip(),
             "calls": [list(call) for call in answer["calls"]]}
 
 
 def make_case(line):
-    """Of a line of penstock_transcripts."""
+    """The case of a line that penstock_transcripts printed."""
     answer = line["answer"]
     last = line["last_text"] if answer["calls"] else ""
     assert answer["text"].endswith(last)
@@ -82,7 +81,7 @@ def neutral(markers):
 
 
 def without_mention(*markers):
-    """The markers are other words in arguments that the transcript has as JSON."""
+    """Replaces the markers inside arguments that the transcript has as JSON."""
     change = neutral(markers)
 
     def rule(case):
@@ -93,13 +92,13 @@ def without_mention(*markers):
 
 
 def without_end_of_function(case):
-    """</function> is another word except where it ends a call."""
+    """Replaces </function> where it does not end a call."""
     case.transcript = re.sub(r"<(/function>)(?!\n</tool_call>)", r"(\1", case.transcript)
     case.calls = [[name, in_strings(arguments, neutral(["</function>"]))] for name, arguments in case.calls]
 
 
 def without_later_think(opening, closing):
-    """The markers of reasoning are other words after the reasoning."""
+    """Replaces the markers of reasoning after the reasoning."""
     change = neutral((opening, closing))
 
     def rule(case):
@@ -110,14 +109,14 @@ def without_later_think(opening, closing):
 
 
 def of_arguments(change):
-    """A rule that changes the value of each argument, by its name."""
+    """A rule that applies change(name, value) to Penstock's arguments."""
     def rule(case):
         case.calls = changed(case.calls, change)
     return rule
 
 
 def of_other_arguments(change):
-    """The same for the values that the other parser gives."""
+    """A rule that applies change(name, value) to the other parser's arguments."""
     def rule(case):
         case.reread.append(change)
     return rule
@@ -129,7 +128,7 @@ def drop_last_text(case):
 
 
 def join_texts(blanks):
-    """Blanks around the calls stay between the texts."""
+    """Puts these blanks between the text before the calls and the text after them."""
     def rule(case):
         if case.text and case.last_text:
             case.text += blanks

@@ -125,7 +125,7 @@ def heavy_template(server, name="victim"):
 
 
 def after_templates(server):
-    """The only text thread renders the templates of others."""
+    """The victim waits while the only text thread renders three templates."""
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         others = [pool.submit(heavy_template, server, f"other-{i}") for i in range(3)]
         pause(0.05)
@@ -134,12 +134,12 @@ def after_templates(server):
             other.result()
 
 
-def send_much(server):
+def send_large_body(server):
     completion(server, "victim", metadata={"list": ["a" * 20] * 300_000})
 
 
 def overtaken(server):
-    """Others of a higher priority come later and go first."""
+    """Requests of a higher priority arrive later and run first."""
     def ask(name, priority, tokens):
         server.json("POST", "/v1/completions", {
             "prompt": "Once", "max_tokens": tokens, "ignore_eos": True, "temperature": 0},
@@ -222,7 +222,7 @@ PLANTS = [
     Plant("heavy template", ("--trust-request-chat-template",), heavy_template, "template"),
     Plant("templates of others", ("--trust-request-chat-template", "--validation-workers", "1"),
           after_templates, "text_queue"),
-    Plant("huge body", (), send_much, "parse"),
+    Plant("huge body", (), send_large_body, "parse"),
     Plant("heavy grammar", ("--shard-program", BIN / "penstock-shard"),
           alone(structured_outputs={"regex": "(a|b|cd){0,900}(x|yz){0,900}"}), "grammar"),
     Plant("beam search", STEP, alone(tokens=20, use_beam_search=True, n=2), "search"),
@@ -234,9 +234,9 @@ PLANTS = [
     Plant("step with a long prompt", TOKEN, behind([{"prompt": LONG}]), "shard_queue"),
     Plant("two slow steps before it", ("--faults", "slow at=2 factor=300", "--step-time", "1ms"),
           behind([{"tokens": 30}]), "queue_not_examined"),
-    Plant("K/V full of small ones", (*STEP, "--blocks", "12"),
+    Plant("K/V full of small requests", (*STEP, "--blocks", "12"),
           behind([{"tokens": 50}] * 3, prompt=LONG[:150]), "queue_blocks"),
-    Plant("too few to join", (*STEP, "--prefill", "whole", "--waiting-served-ratio", "3",
+    Plant("too few requests to join the batch", (*STEP, "--prefill", "whole", "--waiting-served-ratio", "3",
                               "--max-waiting-tokens", "1000"), behind([{"tokens": 30}]), "queue_join_size"),
     Plant("higher priorities", (*STEP, "--max-batch-size", "1", "--order", "priority"), overtaken,
           "queue_order"),

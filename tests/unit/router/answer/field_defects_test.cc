@@ -194,7 +194,7 @@ TEST(FieldDefects, MistralArgumentsMayBeNumbers) {
 }
 
 // vllm-project/vllm#48975: text after a call of Mistral becomes part of the arguments.
-TEST(FieldDefects, MistralArgumentsEndWithTheirObject) {
+TEST(FieldDefects, MistralArgumentsEndAtTheirClosingBrace) {
   constexpr std::string_view kText =
       "[TOOL_CALLS]get_weather{\"city\":\"San Francisco\"}Estimating the weather...";
   EXPECT_EQ(
@@ -202,30 +202,29 @@ TEST(FieldDefects, MistralArgumentsEndWithTheirObject) {
       (Answer{"Estimating the weather...", "", {{"get_weather", R"({"city":"San Francisco"})"}}}));
 }
 
-// vllm-project/vllm#56263: the plain answer drops the text after a call, and the stream has it.
+// vllm-project/vllm#56263: an answer that is not streamed loses the text after a call.
 TEST(FieldDefects, TextAfterACallIsKept) {
   constexpr std::string_view kText =
       "<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>\nIt is late.";
   EXPECT_EQ(Read("hermes", kText), (Answer{"It is late.", "", {{"now", "{}"}}}));
 }
 
-// vllm-project/vllm#22917: pythonic calls after text are text.
+// vllm-project/vllm#22917: pythonic calls that follow text are given as text.
 TEST(FieldDefects, PythonicCallsMayFollowText) {
   constexpr std::string_view kText = "I need the time.\n\n[now(), get_weather(city=\"Dublin\")]";
-  EXPECT_EQ(Read("llama4_pythonic", kText),
-            (Answer{"I need the time.",
-                    "",
-                    {{"now", "{}"}, {"get_weather", "{\"city\": \"Dublin\"}"}}}));
+  EXPECT_EQ(
+      Read("llama4_pythonic", kText),
+      (Answer{"I need the time.", "", {{"now", "{}"}, {"get_weather", "{\"city\": \"Dublin\"}"}}}));
 }
 
-// vllm-project/vllm#55195: markers are missed in a delta of several tokens.
-TEST(FieldDefects, OnePieceMayHoldReasoningAndItsMarkers) {
+// vllm-project/vllm#55195: a marker inside a delta of several tokens is not recognised.
+TEST(FieldDefects, OneDeltaMayHoldReasoningAndItsMarkers) {
   Scanner scanner(*FindFormat("hermes"), {.tools = Tools()});
   std::vector<Event> events;
   scanner.Feed("<think>Hm.</think>Hi and", events);
   Answer answer;
   for (const Event& event : events) answer.Add(event);
-  EXPECT_EQ(answer, (Answer{"Hi and", "Hm.", {}})) << "nothing waits for the next piece";
+  EXPECT_EQ(answer, (Answer{"Hi and", "Hm.", {}})) << "the text after the marker is sent at once";
 }
 
 // ml-explore/mlx-lm#1448, waybarrios/vllm-mlx#631: text after a call, or a quote before it, loses

@@ -33,7 +33,7 @@ struct Script {
   Answer Expected() const;
 };
 
-// get_weather(city, days, …) and two tools whose names begin alike.
+// get_weather(city, days, …) and two tools whose names begin alike; as JSON, and parsed.
 extern const std::string_view kSampleToolsJson;
 std::shared_ptr<const ToolSet> SampleTools();
 

@@ -1,16 +1,15 @@
-// Writes generated transcripts and how Penstock reads them, to be compared with the parsers of
-// others (tests/conformance/test_other_parsers.py).
+// Writes generated transcripts, each with the answer that Penstock's scanner reads in it.
+// tests/conformance/test_other_parsers.py compares the answers with those of other parsers.
 #include <boost/json.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <string>
-#include <vector>
 
 #include "router/answer/format.h"
-#include "router/answer/scanner.h"
 #include "tests/bench/usage.h"
+#include "tests/unit/router/answer/read_answer.h"
 #include "tests/unit/router/answer/transcripts.h"
 
 namespace penstock::router::answer {
@@ -20,16 +19,6 @@ constexpr char kUsage[] =
     "usage: penstock_transcripts FORMAT COUNT SEED\n\n"
     "Writes the tools as one line of JSON, then COUNT transcripts with Penstock's answers.\n";
 
-Answer Read(const Format& format, const std::string& text) {
-  Scanner scanner(format, {.tools = testing::SampleTools(), .prompt_end = {}});
-  std::vector<Event> events;
-  scanner.Feed(text, events);
-  scanner.Finish(events);
-  Answer answer;
-  for (const Event& event : events) answer.Add(event);
-  return answer;
-}
-
 boost::json::object ToJson(const Answer& answer) {
   boost::json::array calls;
   for (const Call& call : answer.calls) {
@@ -38,14 +27,12 @@ boost::json::object ToJson(const Answer& answer) {
   return {{"text", answer.text}, {"reasoning", answer.reasoning}, {"calls", std::move(calls)}};
 }
 
-void Print(const boost::json::value& value) {
-  std::puts(boost::json::serialize(value).c_str());
-}
+void Print(const boost::json::value& value) { std::puts(boost::json::serialize(value).c_str()); }
 
 int Main(const char* name, std::uint64_t count, std::uint64_t seed) {
   const Format* format = FindFormat(name);
   if (format == nullptr) {
-    std::fprintf(stderr, "there is no format %s\n", name);
+    std::fprintf(stderr, "error: FORMAT %s: unknown\n", name);
     return 1;
   }
   Print(boost::json::parse(testing::kSampleToolsJson));
@@ -53,7 +40,9 @@ int Main(const char* name, std::uint64_t count, std::uint64_t seed) {
   for (std::uint64_t i = 0; i < count; ++i) {
     const testing::Script script = testing::RandomScript(*format, random);
     const std::string text = testing::Write(*format, script);
-    Print({{"transcript", text}, {"last_text", script.last_text}, {"answer", ToJson(Read(*format, text))}});
+    Print({{"transcript", text},
+           {"last_text", script.last_text},
+           {"answer", ToJson(testing::ReadAnswer(name, text, testing::SampleTools()))}});
   }
   return 0;
 }

@@ -78,11 +78,12 @@ TEST(RequestRecords, TheFirstAndTheNewestDecisionsAreKept) {
   EXPECT_EQ(kept, (std::vector<std::uint64_t>{0, 1, 8, 9}));
 }
 
-// A record of alice that names her request 2, bob's request 3 and request 9, which is forgotten.
+// The record of request 1. It names request 2 of the same tenant, request 3 of bob and request 9,
+// which has no record any more.
 RequestRecord RecordThatNamesOthers(RequestRecords& records, const std::string& tenant) {
-  records.Add(RequestId(1), tenant, "mine", Time());
-  records.Add(RequestId(2), tenant, "also mine", Time());
-  records.Add(RequestId(3), "bob", "his", Time());
+  records.Add(RequestId(1), tenant, "text 1", Time());
+  records.Add(RequestId(2), tenant, "text 2", Time());
+  records.Add(RequestId(3), "bob", "text 3", Time());
   RequestRecord record = *records.Of(RequestId(1));
   LedgerView ledger;
   ledger.behind = RequestId(3);
@@ -100,13 +101,13 @@ RequestRecord RecordThatNamesOthers(RequestRecords& records, const std::string& 
   return record;
 }
 
-TEST(RequestRecords, RequestsOfOthersAreNotNamed) {
+TEST(RequestRecords, RequestsOfOtherTenantsAreHidden) {
   RequestRecords records;
   RequestRecord record = RecordThatNamesOthers(records, "alice");
   records.HideOthers(record);
-  EXPECT_EQ(record.decisions[0].behind, RequestId(2)) << "her own";
+  EXPECT_EQ(record.decisions[0].behind, RequestId(2)) << "the same tenant's";
   EXPECT_FALSE(record.decisions[1].behind) << "bob's";
-  EXPECT_FALSE(record.decisions[2].behind) << "nobody knows whose";
+  EXPECT_FALSE(record.decisions[2].behind) << "its tenant is unknown";
   EXPECT_FALSE(record.ledger->behind);
   EXPECT_TRUE(record.ledger->behind_other);
   const std::vector<LedgerSpan>& spans = record.ledger->spans;
@@ -114,13 +115,13 @@ TEST(RequestRecords, RequestsOfOthersAreNotNamed) {
   EXPECT_FALSE(spans[0].behind_other);
   for (const std::size_t i : {1, 2}) {
     EXPECT_FALSE(spans[i].behind);
-    EXPECT_TRUE(spans[i].behind_other) << "that it waits for another key's request is told";
+    EXPECT_TRUE(spans[i].behind_other) << "the wait is shown, the request is not";
   }
   EXPECT_EQ(spans[0].beside, std::vector{RequestId(2)});
-  EXPECT_EQ(spans[0].beside_left_out, 7u) << "those of others are counted";
+  EXPECT_EQ(spans[0].beside_left_out, 7u) << "hidden requests are counted";
 }
 
-TEST(RequestRecords, HerOwnRequestsStayNamed) {
+TEST(RequestRecords, RequestsOfTheSameTenantAreShown) {
   RequestRecords records;
   RequestRecord record = RecordThatNamesOthers(records, "alice");
   record.ledger->behind = RequestId(2);
@@ -130,7 +131,7 @@ TEST(RequestRecords, HerOwnRequestsStayNamed) {
 }
 
 // Without keys all requests have the empty tenant.
-TEST(RequestRecords, WithoutKeysForgottenRequestsAreNamed) {
+TEST(RequestRecords, WithoutKeysRequestsWithoutARecordAreShown) {
   RequestRecords records;
   RequestRecord record = RecordThatNamesOthers(records, "");
   records.HideOthers(record);
@@ -138,7 +139,7 @@ TEST(RequestRecords, WithoutKeysForgottenRequestsAreNamed) {
   EXPECT_EQ(record.ledger->spans[0].beside, (std::vector{RequestId(2), RequestId(9)}));
 }
 
-TEST(RequestRecords, ARecordWithoutALedgerHidesItsDecisions) {
+TEST(RequestRecords, DecisionsAreHiddenWithoutALedger) {
   RequestRecords records;
   RequestRecord record = RecordThatNamesOthers(records, "alice");
   record.ledger.reset();

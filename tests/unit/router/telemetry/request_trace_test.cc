@@ -137,7 +137,7 @@ TEST(RequestTrace, FinishingTwiceSendsOnce) {
   EXPECT_EQ(sink->calls, 1);
 }
 
-TEST(RequestTrace, TheTimesThatAreNotZeroAreMillisecondsOfTheRequest) {
+TEST(RequestTrace, NonZeroTimesBecomeAttributesInMilliseconds) {
   const auto sink = std::make_shared<KeptSpans>();
   auto requests = Requests(1, std::nullopt);
   auto trace = RequestTrace::Begin(sink, requests, SteadyNow());
@@ -155,7 +155,7 @@ TEST(RequestTrace, TheTimesThatAreNotZeroAreMillisecondsOfTheRequest) {
   const auto is_time = [](const SpanAttribute& attribute) {
     return attribute.key.starts_with("penstock.time_ms.");
   };
-  EXPECT_EQ(std::ranges::count_if(request.attributes, is_time), 3) << "what is zero is left out";
+  EXPECT_EQ(std::ranges::count_if(request.attributes, is_time), 3) << "times of zero are left out";
   for (const char* part : {"queue", "prefill", "decode"}) {
     EXPECT_EQ(std::ranges::count_if(sink->by_name.find(part)->second.attributes, is_time), 0);
   }
