@@ -87,7 +87,11 @@ class AttentionCase {
       segments_.push_back(segment);
       table_starts_.push_back(i * blocks_each);
     }
-    plan_.Build({c.kv_heads, c.group, 0, false, pool.threads(), buffers_.slots()}, segments_);
+    plan_.Build({.kv_heads = c.kv_heads,
+                 .group = c.group,
+                 .threads = pool.threads(),
+                 .slots = buffers_.slots()},
+                segments_);
   }
 
   // Seconds of the fastest layer.
