@@ -1,6 +1,6 @@
 """--engine transformers: any model through a Python child (docs/how-to/transformers.md).
 
-PENSTOCK_TRANSFORMERS_PYTHON names an interpreter with torch and transformers; else python3 in PATH.
+TRANSFORMERS_PYTHON names an interpreter with torch and transformers; else python3 in PATH.
 """
 
 import json
@@ -24,10 +24,10 @@ TYPES = ("llama", "mistral", "qwen2", "qwen3", "gpt_neox")
 
 @pytest.fixture(scope="module")
 def python():
-    found = os.environ.get("PENSTOCK_TRANSFORMERS_PYTHON") or shutil.which("python3")
+    found = os.environ.get("TRANSFORMERS_PYTHON") or shutil.which("python3")
     lacks = "import importlib.metadata as m; [m.version(p) for p in ('torch', 'transformers', 'safetensors')]"
     if subprocess.run([found, "-c", lacks], capture_output=True).returncode != 0:
-        pytest.skip(f"{found} has no torch or transformers (set PENSTOCK_TRANSFORMERS_PYTHON)")
+        pytest.skip(f"{found} has no torch or transformers (set TRANSFORMERS_PYTHON)")
     return found
 
 
@@ -74,7 +74,6 @@ def test_code_of_a_model_gives_the_ids_of_generate_and_seeds_their_tokens(python
     folder = own()
     with start(python, folder, "--trust-remote-code") as server:
         check_greedy(server, generated(python, folder))
-        assert server.json("GET", "/info")["model_type"] == "own"
 
         def sampled(i):
             return ids(server, PROMPTS[i], do_sample=True, temperature=1.3, seed=1000 + i)

@@ -85,7 +85,8 @@ def test_sequences_join_and_leave_without_changing_others():
 
 
 def test_two_ranks_agree_on_sampled_tokens_and_repeat_them():
-    with Group("--model-id", DEMO_MODEL, "--dtype", "float32", ranks=2) as group:
+    with Group("--model-id", DEMO_MODEL, "--dtype", "float32", "--log-level", "debug",
+               ranks=2) as group:
         runs = []
         for seed in (7, 7, 8):
             group.form()
