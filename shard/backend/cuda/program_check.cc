@@ -15,55 +15,22 @@ namespace {
 constexpr std::uint32_t kMaxHeadDim = 256;
 
 // What an operation asks for that there is no kernel for; "" if there is one.
-std::string_view Missing(const EmbedOp& op) { return op.scale != 1.0f ? "scaled embeddings" : ""; }
-std::string_view Missing(const PositionsOp& op) { return op.kName; }
+std::string_view Missing(const PositionsOp& op) { return op.parts > 0 ? "parts of texts" : ""; }
 std::string_view Missing(const NormOp& op) {
-  if (op.in == Buffer::kQueryDown) return "latent attention";
-  if (op.kind == NormKind::kCopy || op.in != Buffer::kHidden || op.out != Buffer::kNormed) {
-    return "norms after a branch";
-  }
-  if (op.add_scale != 1.0f) return "scaled branches";
-  if (op.weight_offset != 0.0f) return "norms with an offset";
-  const bool whole = op.weight != kNoWeight && (op.kind == NormKind::kRms || op.bias != kNoWeight);
-  return whole ? "" : "norms without weights";
-}
-std::string_view Missing(const HeadNormOp& op) {
-  if (op.values) return "norms of value heads";
-  if (op.kind != NormKind::kRms || op.plain) return "head norms other than RMSNorm with weights";
-  return op.weight_offset != 0.0f ? "norms with an offset" : "";
+  return op.in == Buffer::kQueryDown ? "latent attention" : "";
 }
 std::string_view Missing(const RopeKvWriteOp& op) {
-  if (op.growth.rate != 0.0f) return "queries that grow with the position";
-  if (!op.writes && op.keys) return "head norms after RoPE";
-  if (!op.writes) return "layers that reuse K and V";
-  if (op.heads.value_dim != op.heads.key_dim) return "values narrower than keys";
-  return op.rope != 0 ? "RoPE that differs by layer" : "";
+  if (!op.keys) return "layers that reuse K and V";
+  return op.heads.value_dim != op.heads.key_dim ? "values narrower than keys" : "";
 }
 std::string_view Missing(const AttentionOp& op) {
-  if (op.both_ways) return "attention in both directions";
-  if (op.sinks != kNoWeight) return "attention sinks";
-  if (!op.alibi.slopes.empty()) return "linear biases of attention";
-  if (op.chunk > 0) return "chunked attention";
-  return op.softcap != 0.0f ? "softcaps" : "";
-}
-std::string_view Missing(const GatedActivationOp& op) {
-  return op.activation != Activation::kSilu ? "gates other than SiLU" : "";
-}
-std::string_view Missing(const ActivationOp& op) {
-  const bool gelu = op.activation == Activation::kGelu || op.activation == Activation::kGeluTanh;
-  return gelu ? "" : "activations other than GELU";
+  return op.both_ways ? "attention in both directions" : "";
 }
 std::string_view Missing(const ExpertsOp& op) { return op.kName; }
-std::string_view Missing(const GateRowsOp& op) { return op.kName; }
 std::string_view Missing(const GroupNormOp& op) { return op.kName; }
 std::string_view Missing(const MultiplyOp& op) { return op.kName; }
 std::string_view Missing(const ScaleOp& op) { return op.kName; }
-std::string_view Missing(const GateOp& op) { return op.kName; }
 std::string_view Missing(const DeltaNetOp& op) { return op.kName; }
-std::string_view Missing(const SquaresOp&) { return WidthNormOp::kName; }
-std::string_view Missing(const WidthNormOp& op) { return op.kName; }
-std::string_view Missing(const ClampOp& op) { return op.kName; }
-std::string_view Missing(const ScaleLogitsOp&) { return "scaled logits"; }
 std::string_view Missing(const LatentWriteOp&) { return "latent attention"; }
 std::string_view Missing(const HeadLinearOp&) { return "latent attention"; }
 std::string_view Missing(const auto&) { return ""; }
@@ -103,11 +70,6 @@ absl::Status CheckCudaBackend(const Program& program, DType dtype) {
     }
   }
 
-  for (const RopeSpec& rope : program.ropes) {
-    if (!rope.DependsOnLength()) continue;
-    return absl::UnimplementedError(
-        "the cuda backend has no kernel for RoPE that depends on the length of the text");
-  }
   if (dtype != DType::kFloat32 && dtype != DType::kBFloat16) {
     return absl::UnimplementedError("the cuda backend computes in float32 and bfloat16, not in " +
                                     std::string(DTypeName(dtype)));

@@ -115,8 +115,8 @@ TEST_P(KernelTest, HeadNormTouchesQueriesAndKeysOnly) {
                                             : value * scale * query[i];
     }
   }
-  ASSERT_TRUE(Ran(HeadRmsNorm({qkv.data(), query.data(), key.data(), shape, rows, 1e-6f},
-                              GetParam(), nullptr)));
+  ASSERT_TRUE(Ran(
+      HeadNorm({qkv.data(), query.data(), key.data(), shape, rows, 1e-6f}, GetParam(), nullptr)));
   ExpectNear(qkv, want);
 }
 
@@ -168,7 +168,7 @@ TEST_P(KernelTest, SiluMul) {
       const double gate = in[i / width * 2 * width + i % width];
       want[i] = gate / (1 + std::exp(-gate)) * in[i / width * 2 * width + width + i % width];
     }
-    ASSERT_TRUE(Ran(SiluMul({in.data(), out.data(), rows, width}, GetParam(), nullptr)));
+    ASSERT_TRUE(Ran(ActivateGate({in.data(), out.data(), rows, width}, GetParam(), nullptr)));
     ExpectNear(out, want);
   }
 }
@@ -186,7 +186,9 @@ TEST_P(KernelTest, GeluIsExactOrByTanh) {
                                 : std::erf(x / std::sqrt(2.0));
         want[i] = 0.5 * x * (1 + phi);
       }
-      ASSERT_TRUE(Ran(Gelu({in.data(), out.data(), rows, width, tanh}, GetParam(), nullptr)));
+      ASSERT_TRUE(Ran(Activate(
+          {in.data(), out.data(), rows, width, tanh ? Activation::kGeluTanh : Activation::kGelu},
+          GetParam(), nullptr)));
       ExpectNear(out, want);
     }
   }

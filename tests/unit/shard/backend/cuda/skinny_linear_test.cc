@@ -116,7 +116,7 @@ TEST_F(SkinnyLinearTest, AGateAfterItHasTheBitsOfItsOwnKernel) {
                    2 * size.width};
     ASSERT_TRUE(Ran(SkinnyLinear(args, nullptr)));
     ASSERT_TRUE(
-        Ran(SiluMul({both.data(), want.data(), size.rows, size.width}, DType::kBFloat16, nullptr)));
+        Ran(ActivateGate({both.data(), want.data(), size.rows, size.width}, DType::kBFloat16, nullptr)));
     args.gated = true;
     args.linear.out = got.data();
     ASSERT_TRUE(Ran(SkinnyLinear(args, nullptr)));
