@@ -73,7 +73,8 @@ void DrawSnapshots(Random& random, Scenario& scenario) {
 
 class Draw {
  public:
-  explicit Draw(std::uint64_t seed) : random_(seed), crowded_(random_.OneIn(3)) {
+  explicit Draw(std::uint64_t seed)
+      : random_(seed), crowded_(random_.OneIn(3)), with_adapters_(Mix(seed, 5) % 3 == 0) {
     scenario_.seed = seed;
   }
 
@@ -318,7 +319,7 @@ class Draw {
     arrival.ignore_eos = random_.OneIn(8);
     arrival.priority = static_cast<std::int32_t>(random_.Below(4)) - 1;
     arrival.tenant = random_.OneIn(4) ? "other" : "";
-    arrival.adapter_id = Mix(id.value(), 5) % 5 == 0 ? "style" : "";
+    arrival.adapter_id = with_adapters_ && Mix(id.value(), 5) % 3 == 0 ? "style" : "";
     arrival.length_given = !random_.OneIn(4);
     arrival.predicted_tokens = random_.OneIn(3) ? random_.Below(40) : 0;
     if (crowded_) {
@@ -447,6 +448,7 @@ class Draw {
 
   Random random_;
   const bool crowded_;  // outputs exceed their forecasts in a small pool, which causes preemptions
+  const bool with_adapters_;
   Scenario scenario_;
   Time end_{};
 };

@@ -18,10 +18,10 @@ std::vector<float> BloomSlopes(std::uint32_t heads) {
   return slopes;
 }
 
-std::vector<float> MptSlopes(std::uint32_t heads, std::uint32_t largest_exponent) {
+std::vector<float> MptSlopes(std::uint32_t heads) {
   const std::uint32_t above = std::bit_ceil(heads);
   const auto slope = [&](std::uint32_t index) {
-    const double exponent = static_cast<double>(index + 1) * largest_exponent / above;
+    const double exponent = 8.0 * (index + 1) / above;
     return static_cast<float>(std::exp2(-exponent));
   };
   std::vector<float> slopes;

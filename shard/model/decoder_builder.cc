@@ -63,10 +63,9 @@ void DecoderBuilder::Layers(const std::string& name,
 }
 
 bool DecoderBuilder::HasBias(const std::string& name) const {
-  // Layers may be of several kinds.
+  // Layers may be of several kinds, and a quantised checkpoint has no tensor `.weight`.
   for (std::uint32_t i = 0; i < spec_.layers; ++i) {
-    const std::string layer = prefix_ + layers_name_ + "." + std::to_string(i) + "." + name;
-    if (has_(layer + ".weight")) return has_(layer + ".bias");
+    if (has_(prefix_ + layers_name_ + "." + std::to_string(i) + "." + name + ".bias")) return true;
   }
   return false;
 }

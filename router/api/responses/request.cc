@@ -95,7 +95,10 @@ bool ReadToolMember(json::Reader& reader, std::string_view key, std::string& typ
                     FunctionTool& tool) {
   if (reader.TakeNull()) return true;
   if (key == "type") return reader.ReadString(type, "a string");
-  if (key == "name") return reader.ReadString(tool.name, "a string");
+  if (key == "name") {
+    if (!reader.ReadString(tool.name, "a string")) return false;
+    return !tool.name.empty() || reader.FailHere("`name` must be a name that is not empty");
+  }
   if (key == "description") return reader.ReadString(tool.description.emplace(), "a string");
   if (key == "strict") return reader.ReadBool(tool.strict, "a boolean");
   if (key != "parameters") return reader.Skip();

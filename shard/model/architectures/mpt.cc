@@ -25,8 +25,7 @@ constexpr SizeKeys kSizes{.hidden = 2048,
 
 struct Mpt {
   std::optional<float> clip;
-  std::optional<float> scale;          // of the products of queries and keys
-  std::uint32_t largest_exponent = 8;  // of the slopes
+  std::optional<float> scale;  // of the products of queries and keys
 };
 
 void BuildMpt(DecoderBuilder& b, const Mpt& model) {
@@ -38,7 +37,7 @@ void BuildMpt(DecoderBuilder& b, const Mpt& model) {
     if (model.clip.has_value()) b.ClampQkv(*model.clip);
     b.NoRope();
     b.Attention(0, model.scale);
-    b.LinearBiases(MptSlopes(b.spec().heads, model.largest_exponent));
+    b.LinearBiases(MptSlopes(b.spec().heads));
     b.AttentionOutput("attn.out_proj");
     b.AddToResidual();
     b.LayerNorm("norm_2");
@@ -58,7 +57,6 @@ absl::Status ReadAttention(const ConfigReader& config, Mpt& model) {
     if (set) return config.Bad(key, "false");
   }
   PENSTOCK_ASSIGN_OR_RETURN(model.clip, ReadClip(config));
-  PENSTOCK_ASSIGN_OR_RETURN(model.largest_exponent, config.IntegerOr("alibi_bias_max", 8, 1, 64));
   if (!config.Has("softmax_scale")) return absl::OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(const double scale, config.Number("softmax_scale", 1e-6, 1e6));
   model.scale = static_cast<float>(scale);

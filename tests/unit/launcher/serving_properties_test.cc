@@ -205,7 +205,8 @@ TEST(ServingPropertiesTest, RefusalsNameEveryKeyAndTheReason) {
   const std::string error = ErrorOf(
       "option.quantize=bitsandbytes8\nengine=Python\noption.adapters=x\n"
       "option.rolling_batch=magic\noption.model_id=s3://bucket/model\n");
-  EXPECT_THAT(error, HasSubstr("f:1: option.quantize=bitsandbytes8: is not taken. Weights are"));
+  EXPECT_THAT(error, HasSubstr("f:1: option.quantize=bitsandbytes8: is not taken. A quantized "
+                               "checkpoint needs no option"));
   EXPECT_THAT(error, HasSubstr("f:3: option.adapters=x: is not taken. Adapters"));
   EXPECT_THAT(error, HasSubstr("f:4: option.rolling_batch=magic: must be scheduler, auto"));
   EXPECT_THAT(error, HasSubstr("f:5: option.model_id=s3://bucket/model: must be a folder"));

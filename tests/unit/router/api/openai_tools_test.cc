@@ -199,8 +199,9 @@ TEST_F(OpenAiToolsTest, TheTemplateIsGivenArgumentsAsObjectsAndTheEffort) {
 TEST_F(OpenAiToolsTest, AnUnknownEffortIsRefused) {
   const auto response = Post("/v1/chat/completions", Chat(R"("reasoning_effort":"hihg")"));
   EXPECT_EQ(response.status, 400);
-  EXPECT_THAT(response.body,
-              HasSubstr("`reasoning_effort` must be none, minimal, low, medium, high, xhigh or max"));
+  EXPECT_THAT(
+      response.body,
+      HasSubstr("`reasoning_effort` must be none, minimal, low, medium, high, xhigh or max"));
   EXPECT_EQ(engine_.calls(), 0u);
 }
 

@@ -251,7 +251,7 @@ TEST_F(ResponsesTest, ErrorsNameTheKeysOfThisRoute) {
   EXPECT_THAT(Refusal("\"hi\"", R"("tools":[{"type":"function"}])"),
               HasSubstr("`tools[0].name` is missing"));
   EXPECT_THAT(Refusal("\"hi\"", R"("tools":[{"type":"function","name":""}])"),
-              HasSubstr("`tools[0].name` must be a name"));
+              HasSubstr("`name` must be a name that is not empty"));
   EXPECT_THAT(Refusal("\"hi\"", R"("reasoning":{"effort":"ultra"})"),
               HasSubstr("`reasoning.effort` must be none, minimal"));
   EXPECT_THAT(Refusal("\"hi\"", R"("text":{"format":{"type":"json_schema"}})"),

@@ -189,7 +189,8 @@ TEST(ModelSpec, NamesAnUnsupportedKey) {
   const Case cases[] = {
       {R"({"model_type": "lama"})", ", gemma, gemma2, gemma3, "},
       {R"({"model_type": "lama"})", "; the nearest is llama. Given: \"lama\""},
-      {R"({"model_type": "foo"})", "starcoder2. Given: \"foo\""},
+      {R"({"model_type": "foo"})",
+       "starcoder2, xglm (--engine transformers runs others). Given: \"foo\""},
       {R"({"model_type": null})", "Given: nothing"},
       {R"({"model_type": 3})", "`model_type` must be a string. Given: 3"},
       {R"({"quantization_config": {"bits": 4}})",

@@ -338,14 +338,15 @@ TEST(DecoderBuilder, AParallelResidualTakesOneAllReduceALayer) {
   }
 }
 
-TEST(DecoderBuilder, ALinearLayerHasABiasIfTheFirstLayerHasOne) {
+TEST(DecoderBuilder, ALinearLayerHasABiasIfAnyLayerHasOne) {
   const auto tensors = TensorsOf(BuildLlama(
       "", {"model.norm.weight", "lm_head.weight", "model.layers.0.self_attn.q_proj.weight",
            "model.layers.0.self_attn.q_proj.bias", "model.layers.0.mlp.down_proj.weight",
            "model.layers.1.mlp.down_proj.bias"}));
   EXPECT_TRUE(tensors.contains("model.layers.1.self_attn.v_proj.bias"));
   EXPECT_FALSE(tensors.contains("model.layers.1.self_attn.o_proj.bias"));
-  EXPECT_FALSE(tensors.contains("model.layers.1.mlp.down_proj.bias"));
+  // The loader then names the bias that layer 0 has not.
+  EXPECT_TRUE(tensors.contains("model.layers.0.mlp.down_proj.bias"));
 }
 
 TEST(DecoderBuilder, NamesHaveNoPrefixIfTheCheckpointHasNone) {
