@@ -6,6 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "common/status.h"
+#include "shard/backend/cuda/experts.h"
 #include "shard/backend/cuda/kernels.h"
 #include "shard/backend/cuda/paged_attention.h"
 
@@ -26,7 +28,10 @@ std::string_view Missing(const RopeKvWriteOp& op) {
 std::string_view Missing(const AttentionOp& op) {
   return op.both_ways ? "attention in both directions" : "";
 }
-std::string_view Missing(const ExpertsOp& op) { return op.kName; }
+std::string_view Missing(const ExpertsOp& op) {
+  if (op.routing.experts > kMostExperts) return "more than 1024 experts of a layer";
+  return op.routing.chosen > kMostChosen ? "more than 32 experts of a token" : "";
+}
 std::string_view Missing(const GroupNormOp& op) { return op.kName; }
 std::string_view Missing(const MultiplyOp& op) { return op.kName; }
 std::string_view Missing(const ScaleOp& op) { return op.kName; }
@@ -93,16 +98,21 @@ absl::Status CheckCudaBackend(const Program& program, DType dtype) {
 }
 
 absl::Status CheckBatchInvariant(const Program& program, DType dtype) {
+  const auto check = [&](std::uint32_t in_width) -> absl::Status {
+    const LinearArgs args{.rows = 1, .in_width = in_width, .out_width = 1};
+    if (IsSkinny(args, dtype)) return absl::OkStatus();
+    return absl::UnimplementedError(
+        "`batch-invariant` on a GPU needs --dtype bfloat16 and products whose inputs have a "
+        "multiple of 32 columns; this model has " +
+        std::string(DTypeName(dtype)) + " and " + std::to_string(in_width) + " columns");
+  };
   for (const std::vector<Op>* ops : {&program.body, &program.head}) {
     for (const Op& op : *ops) {
-      const auto* linear = std::get_if<LinearOp>(&op);
-      if (linear == nullptr) continue;
-      const LinearArgs args{.rows = 1, .in_width = program.Width(linear->in), .out_width = 1};
-      if (IsSkinny(args, dtype)) continue;
-      return absl::UnimplementedError(
-          "`batch-invariant` on a GPU needs --dtype bfloat16 and products whose inputs have a "
-          "multiple of 32 columns; this model has " +
-          std::string(DTypeName(dtype)) + " and " + std::to_string(args.in_width) + " columns");
+      if (const auto* linear = std::get_if<LinearOp>(&op)) {
+        PENSTOCK_RETURN_IF_ERROR(check(program.Width(linear->in)));
+      } else if (const auto* experts = std::get_if<ExpertsOp>(&op)) {
+        PENSTOCK_RETURN_IF_ERROR(check(experts->width));
+      }
     }
   }
   return absl::OkStatus();

@@ -59,6 +59,8 @@ absl::Status ProgramRunner::Prepare(const Limits& limits, Communicator* communic
     PENSTOCK_ASSIGN_OR_RETURN(buffers_[i],
                               GpuMemory::OnDevice(gpu_, rows * program_.Width(buffer) * element));
   }
+  PENSTOCK_RETURN_IF_ERROR(
+      experts_.Prepare(limits.rows, [this](WeightIndex index) { return Weight(index); }));
   slopes_.clear();
   for (const Op& op : program_.body) {
     const auto* attention = std::get_if<AttentionOp>(&op);
@@ -310,6 +312,10 @@ absl::Status ProgramRunner::Run(const GateOp& op, const Step& step) {
                            gpu_.stream());
 }
 
+absl::Status ProgramRunner::Run(const ExpertsOp& op, const Step& step) {
+  return experts_.Run(op, {Rows(op.in), Rows(op.scores), Rows(op.out)}, step.rows);
+}
+
 // WidenLogits scales them.
 absl::Status ProgramRunner::Run(const ScaleLogitsOp&, const Step&) { return absl::OkStatus(); }
 
@@ -322,9 +328,6 @@ absl::Status ProgramRunner::Run(const MultiplyOp&, const Step&) {
 }
 absl::Status ProgramRunner::Run(const ScaleOp&, const Step&) {
   return absl::InternalError("learned scales have no kernel");
-}
-absl::Status ProgramRunner::Run(const ExpertsOp&, const Step&) {
-  return absl::InternalError("experts have no kernel");
 }
 absl::Status ProgramRunner::Run(const LatentWriteOp&, const Step&) {
   return absl::InternalError("latent attention has no kernel");
@@ -366,7 +369,7 @@ void* ProgramRunner::Rows(Buffer buffer, std::uint32_t first) const {
 }
 
 std::uint64_t ProgramRunner::MemoryBytes() const {
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = experts_.MemoryBytes();
   for (const GpuMemory& memory : weights_) bytes += memory.bytes();
   for (const GpuMemory& memory : buffers_) bytes += memory.bytes();
   for (const Angles& angles : angles_) bytes += angles.cos.bytes() + angles.sin.bytes();

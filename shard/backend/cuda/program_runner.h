@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "shard/backend/cuda/expert_runner.h"
 #include "shard/backend/cuda/fusion.h"
 #include "shard/backend/cuda/gpu.h"
 #include "shard/backend/cuda/parts.h"
@@ -40,7 +41,8 @@ class ProgramRunner {
         dtype_(dtype),
         gpu_(gpu),
         parts_(parts),
-        batch_invariant_(batch_invariant) {}
+        batch_invariant_(batch_invariant),
+        experts_(program, dtype, gpu, batch_invariant) {}
 
   absl::Status LoadWeights(const LoadedWeights& weights);
 
@@ -125,6 +127,7 @@ class ProgramRunner {
   Gpu& gpu_;
   const CudaParts parts_;
   const bool batch_invariant_;  // all products by SkinnyLinear
+  ExpertRunner experts_;
   Communicator* communicator_ = nullptr;
   std::vector<GpuMemory> weights_;
   std::vector<LinearSize> sizes_;  // of weights_
