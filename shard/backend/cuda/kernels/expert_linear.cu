@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(kFewThreads, 2) FewSlotsKernel(ExpertLinearArg
       MultiplySlots<4, 1>(args, slots, place, first, parts);
     } else {
       count = kMostTiles * kTileSlots;
-      MultiplySlots<2, kMostTiles>(args, slots, place, first, parts);
+      MultiplySlots<1, kMostTiles>(args, slots, place, first, parts);
     }
     if (left < count) count = left;
     __syncthreads();

@@ -62,8 +62,8 @@ TEST_P(GatesTest, EveryActivationAloneAndAsAGate) {
         gated.push_back(function(in[gate]) * in[gate + width]);
       }
       Values out = Zeros(alone.size());
-      ASSERT_TRUE(Ran(
-          Activate({in.data(), out.data(), rows, 2 * width, activation}, GetParam(), nullptr)));
+      ASSERT_TRUE(
+          Ran(Activate({in.data(), out.data(), rows, 2 * width, activation}, GetParam(), nullptr)));
       ExpectNear(out, alone);
       Values product = Zeros(gated.size());
       ASSERT_TRUE(Ran(
@@ -150,8 +150,8 @@ TEST_P(GatesTest, AddsSinusoids) {
     const double angle = (positions[i / width] + 2) * std::pow(1e-4, i % 8 / 7.0);
     want.push_back(i % width < 8 ? std::sin(angle) : std::cos(angle));
   }
-  ASSERT_TRUE(Ran(AddPositions({positions.data(), nullptr, out.data(), 2, width, 2}, GetParam(),
-                               nullptr)));
+  ASSERT_TRUE(
+      Ran(AddPositions({positions.data(), nullptr, out.data(), 2, width, 2}, GetParam(), nullptr)));
   ExpectNear(out, want);
 }
 

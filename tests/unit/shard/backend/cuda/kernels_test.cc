@@ -127,8 +127,8 @@ TEST_P(KernelTest, NormsInPlaceHaveScalesOffsetsAndNoWeights) {
             want.push_back(value * (weighted ? weight[want.size() % width] + 1.0 : 1.0));
           }
         }
-        NormArgs args{in.data(), add.data(), weighted ? weight.data() : nullptr, in.data(),
-                      rows,      width,      1e-2f};
+        NormArgs args{in.data(), add.data(), weighted ? weight.data() : nullptr, in.data(), rows,
+                      width,     1e-2f};
         args.add_scale = 0.25f;
         args.weight_offset = 1.0f;
         ASSERT_TRUE(Ran(layer_norm ? AddLayerNorm(args, GetParam(), nullptr)
@@ -209,9 +209,9 @@ TEST_P(KernelTest, NormsOverAllHeadsUseTheSumsOfAllRanks) {
   ASSERT_TRUE(Ran(SumSquares({qkv.data(), squares.data(), shape, rows}, GetParam(), nullptr)));
   for (std::uint32_t i = 0; i < 2 * rows; ++i) EXPECT_NEAR(squares[i], sums[i], 1e-4 * sums[i]);
   for (float& square : squares) square *= 2;  // another rank has as much
-  ASSERT_TRUE(Ran(WidthNorm({qkv.data(), squares.data(), query.data(), key.data(), shape, rows, 144,
-                             48, 1e-6f},
-                            GetParam(), nullptr)));
+  ASSERT_TRUE(Ran(
+      WidthNorm({qkv.data(), squares.data(), query.data(), key.data(), shape, rows, 144, 48, 1e-6f},
+                GetParam(), nullptr)));
   ExpectNear(qkv, want);
 }
 
@@ -305,42 +305,6 @@ TEST_P(KernelTest, RopeWithoutACacheTurnsByRowAndLetsQueriesGrow) {
   args.growth_first = 1;
   ASSERT_TRUE(Ran(RopeKvWrite(args, GetParam(), nullptr)));
   ExpectNear(qkv, want);
-}
-
-TEST_P(KernelTest, SiluMul) {
-  for (std::uint32_t width : {77u, 2056u}) {
-    const std::uint32_t rows = 3;
-    const Values in = Random(rows * 2 * width, 4.0f);
-    Values out = Zeros(rows * width);
-    std::vector<double> want(rows * width);
-    for (std::uint32_t i = 0; i < rows * width; ++i) {
-      const double gate = in[i / width * 2 * width + i % width];
-      want[i] = gate / (1 + std::exp(-gate)) * in[i / width * 2 * width + width + i % width];
-    }
-    ASSERT_TRUE(Ran(ActivateGate({in.data(), out.data(), rows, width}, GetParam(), nullptr)));
-    ExpectNear(out, want);
-  }
-}
-
-TEST_P(KernelTest, GeluIsExactOrByTanh) {
-  for (std::uint32_t width : {77u, 2056u}) {
-    const std::uint32_t rows = 3;
-    const Values in = Random(rows * width, 3.0f);
-    Values out = Zeros(rows * width);
-    for (const bool tanh : {false, true}) {
-      std::vector<double> want(rows * width);
-      for (std::uint32_t i = 0; i < rows * width; ++i) {
-        const double x = in[i];
-        const double phi = tanh ? std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))
-                                : std::erf(x / std::sqrt(2.0));
-        want[i] = 0.5 * x * (1 + phi);
-      }
-      ASSERT_TRUE(Ran(Activate(
-          {in.data(), out.data(), rows, width, tanh ? Activation::kGeluTanh : Activation::kGelu},
-          GetParam(), nullptr)));
-      ExpectNear(out, want);
-    }
-  }
 }
 
 TEST_P(KernelTest, EmbeddingGivesZerosForTokensOfOtherRanks) {
