@@ -94,19 +94,22 @@ TEST_P(CudaModelGolden, LogitsAndGreedyIdsAreThoseOfTransformers) {
   PrintDifferences(golden, "cuda", {std::nullopt, chunks, decode, std::nullopt});
 }
 
-// Products and attention on tensor cores. The logits reach 6, where neighbours in bfloat16 are 0.03
-// apart.
+// Products and attention on tensor cores. Where two experts of a row are nearly equal, bfloat16 may
+// choose the other one.
 class CudaBfloat16Golden : public CudaModelGolden {};
 
-TEST_P(CudaBfloat16Golden, LogitsAreNearThoseOfFloat32) {
+TEST_P(CudaBfloat16Golden, LogitsAreAsNearToFloat32AsThoseOfTheReference) {
   const ModelGolden golden = ReadModelGolden(GetParam());
-  RunnerOptions options = OnGpu(OptionsOf(golden));
+  RunnerOptions options = OptionsOf(golden);
   if (!std::filesystem::exists(options.folder)) GTEST_SKIP() << "no " << options.folder;
   options.dtype = DType::kBFloat16;
-  auto runner = ModelRunner::Open(options);
-  ASSERT_NE(runner, nullptr);
+  auto reference = ModelRunner::Open(options);
+  auto runner = ModelRunner::Open(OnGpu(options));
+  ASSERT_TRUE(reference != nullptr && runner != nullptr);
+  const float usual = PrefillDifference(*reference, golden, kWholePrompt);
   const float whole = PrefillDifference(*runner, golden, kWholePrompt);
-  EXPECT_LE(whole, 0.25f);
+  EXPECT_LE(whole, 2 * usual + 0.05f) << "the reference differs by " << usual;
+  PrintDifferences(golden, "reference-bf16", {usual, std::nullopt, std::nullopt, std::nullopt});
   PrintDifferences(golden, "cuda-bf16", {whole, std::nullopt, std::nullopt, std::nullopt});
 }
 
