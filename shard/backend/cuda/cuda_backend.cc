@@ -30,15 +30,25 @@ std::vector<WindowLayers> WindowsOf(const Program& program) {
   for (const Op& op : program.body) {
     const auto* attention = std::get_if<AttentionOp>(&op);
     if (attention == nullptr) continue;
-    windows.insert(WindowLayers{attention->window, program.caches[attention->cache].kv_group});
+    windows.insert(WindowLayers{attention->window, program.caches[attention->cache].kv_group,
+                                attention->chunk});
   }
   return {windows.begin(), windows.end()};
 }
 
+bool AdjustsScores(const Program& program) {
+  return std::any_of(program.body.begin(), program.body.end(), [](const Op& op) {
+    const auto* attention = std::get_if<AttentionOp>(&op);
+    return attention != nullptr &&
+           (attention->chunk > 0 || attention->softcap != 0.0f || attention->sinks != kNoWeight ||
+            !attention->alibi.slopes.empty());
+  });
+}
+
 AttentionKind ChooseAttention(const CudaOptions& options) {
   if (!options.parts.tensor_cores) return AttentionKind::kFloat;
-  const AttentionKind kind =
-      AttentionKindOf(options.dtype, HeadsOf(options.program), options.block_size);
+  const AttentionKind kind = AttentionKindOf(options.dtype, HeadsOf(options.program),
+                                             options.block_size, AdjustsScores(options.program));
   return kind == AttentionKind::kTensorCores && options.batch_invariant ? AttentionKind::kFixed
                                                                         : kind;
 }
@@ -153,7 +163,8 @@ absl::Status CudaBackend::Prepare(const BackendLimits& limits, Communicator* com
   inputs_ = StepInputs();
   PENSTOCK_ASSIGN_OR_RETURN(
       inputs_, StepInputs::Create(gpu_, inputs, Heads(), attention_, options_.block_size,
-                                  WindowsOf(options_.program), options_.program.kv_window));
+                                  WindowsOf(options_.program), options_.program.kv_window,
+                                  options_.program.ropes));
   const std::uint32_t graph_rows = std::min(options_.max_graph_rows, limits.max_step_tokens);
   buckets_.emplace(graph_rows, Items());
   logit_rows_ = limits.max_logit_rows;

@@ -6,10 +6,18 @@
 namespace penstock::shard::cuda {
 namespace {
 
+// What a query sees before itself, as in PlanAttention.
+struct Sight {
+  std::uint32_t window = 0;
+  std::uint32_t chunk = 0;
+};
+
 // The first position to look at for a query at `position`.
-std::uint32_t Begin(std::uint32_t position, std::uint32_t window, std::uint32_t multiple) {
-  const std::uint32_t seen = window == 0 || position < window ? 0 : position - window + 1;
-  return seen / multiple * multiple;
+std::uint32_t Begin(std::uint32_t position, const Sight& sight, std::uint32_t multiple) {
+  const bool whole = sight.window == 0 || position < sight.window;
+  const std::uint32_t in_window = whole ? 0 : position - sight.window + 1;
+  const std::uint32_t in_chunk = sight.chunk == 0 ? 0 : position / sight.chunk * sight.chunk;
+  return std::max(in_window, in_chunk) / multiple * multiple;
 }
 
 std::uint32_t EndOf(const AttentionTile& tile) { return tile.first_position + tile.rows; }
@@ -18,8 +26,8 @@ std::uint32_t CeilDivide(std::uint32_t a, std::uint32_t b) { return (a + b - 1) 
 
 class Planner {
  public:
-  Planner(const HeadShape& shape, std::uint32_t window, AttentionKind kind)
-      : group_(shape.heads / shape.kv_heads), window_(window), kind_(kind) {}
+  Planner(const HeadShape& shape, const Sight& sight, AttentionKind kind)
+      : group_(shape.heads / shape.kv_heads), sight_(sight), kind_(kind) {}
 
   void Add(const RaggedSegment& segment, std::uint32_t table) {
     const std::uint32_t rows = std::max(1u, kMaxQueries / group_);
@@ -53,7 +61,7 @@ class Planner {
       tile.rows = std::min(rows, segment.query_count - row);
       tile.first_position = segment.context_length + row;
       tile.table = table;
-      tile.begin = Begin(tile.first_position, window_, multiple);
+      tile.begin = Begin(tile.first_position, sight_, multiple);
       out.push_back(tile);
     }
   }
@@ -99,17 +107,21 @@ class Planner {
   }
 
   const std::uint32_t group_;
-  const std::uint32_t window_;
+  const Sight sight_;
   const AttentionKind kind_;
   AttentionWork work_;
 };
 
 }  // namespace
 
-AttentionKind AttentionKindOf(DType dtype, const HeadShape& shape, std::uint32_t block_size) {
-  constexpr std::uint32_t kDims[] = {16, 64, 80, 96, 128, 256};  // those with kernels
-  const bool has_kernel =
-      std::find(std::begin(kDims), std::end(kDims), shape.head_dim) != std::end(kDims);
+AttentionKind AttentionKindOf(DType dtype, const HeadShape& shape, std::uint32_t block_size,
+                              bool adjusted) {
+  // Those with kernels, and those with kernels for adjusted scores.
+  constexpr std::uint32_t kDims[] = {16, 64, 80, 96, 128, 256};
+  constexpr std::uint32_t kAdjustedDims[] = {16, 64, 128, 256};
+  const std::span<const std::uint32_t> dims =
+      adjusted ? std::span(kAdjustedDims) : std::span<const std::uint32_t>(kDims);
+  const bool has_kernel = std::find(dims.begin(), dims.end(), shape.head_dim) != dims.end();
   return dtype == DType::kBFloat16 && has_kernel && std::has_single_bit(block_size)
              ? AttentionKind::kTensorCores
              : AttentionKind::kFloat;
@@ -117,8 +129,8 @@ AttentionKind AttentionKindOf(DType dtype, const HeadShape& shape, std::uint32_t
 
 AttentionWork PlanAttention(std::span<const RaggedSegment> segments,
                             std::span<const std::uint32_t> tables, const HeadShape& shape,
-                            std::uint32_t window, AttentionKind kind) {
-  Planner planner(shape, window, kind);
+                            std::uint32_t window, AttentionKind kind, std::uint32_t chunk) {
+  Planner planner(shape, {window, chunk}, kind);
   for (std::size_t i = 0; i < segments.size(); ++i) planner.Add(segments[i], tables[i]);
   return planner.Finish(shape.kv_heads);
 }

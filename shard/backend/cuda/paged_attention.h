@@ -38,7 +38,9 @@ inline constexpr std::uint32_t kResidentBlocks = 396;  // three for each of 132 
 // What computes the attention of a model. kFixed: tensor cores with fixed partitions and no chunks,
 // so that a row's bits depend on its own sequence alone.
 enum class AttentionKind { kFloat, kTensorCores, kFixed };
-AttentionKind AttentionKindOf(DType dtype, const HeadShape& shape, std::uint32_t block_size);
+// `adjusted`: AttentionArgs::IsAdjusted.
+AttentionKind AttentionKindOf(DType dtype, const HeadShape& shape, std::uint32_t block_size,
+                              bool adjusted = false);
 
 // Consecutive rows of one sequence.
 struct AttentionTile {
@@ -72,10 +74,11 @@ struct AttentionWork {
   std::vector<AttentionTile> chunks;  // longest first, so that none of the longest begins last
 };
 
-// `tables[i]`: where segment i's blocks begin. `window`: positions a query sees; 0 = all.
+// `tables[i]`: where segment i's blocks begin. `window`: positions a query sees; 0 = all. `chunk`:
+// it sees its own chunk of so many positions; 0 = all.
 AttentionWork PlanAttention(std::span<const RaggedSegment> segments,
                             std::span<const std::uint32_t> tables, const HeadShape& shape,
-                            std::uint32_t window, AttentionKind kind);
+                            std::uint32_t window, AttentionKind kind, std::uint32_t chunk = 0);
 
 // Items that partitions may add on tensor cores: no plan has more than its rows and these.
 std::uint32_t MostSpareItems(std::uint32_t kv_heads);
@@ -103,6 +106,17 @@ struct AttentionArgs {
   float scale = 1.0f;
   HeadShape shape;
   AttentionKind kind = AttentionKind::kFloat;  // of the plan
+  // As in AttentionOp.
+  std::uint32_t chunk = 0;
+  float softcap = 0.0f;
+  const void* sinks = nullptr;    // elements [heads], or null
+  const float* slopes = nullptr;  // [heads], or null
+  float rounded_scale = 0.0f;     // of Alibi
+
+  // Whether a score is more than a scaled product, or a query sees less than its window.
+  bool IsAdjusted() const {
+    return chunk > 0 || softcap != 0.0f || sinks != nullptr || slopes != nullptr;
+  }
 };
 absl::Status PagedAttention(const AttentionArgs& args, DType dtype, Stream stream);
 

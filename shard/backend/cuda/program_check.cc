@@ -6,6 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "common/status.h"
+#include "shard/backend/cuda/experts.h"
 #include "shard/backend/cuda/kernels.h"
 #include "shard/backend/cuda/paged_attention.h"
 
@@ -15,55 +17,25 @@ namespace {
 constexpr std::uint32_t kMaxHeadDim = 256;
 
 // What an operation asks for that there is no kernel for; "" if there is one.
-std::string_view Missing(const EmbedOp& op) { return op.scale != 1.0f ? "scaled embeddings" : ""; }
-std::string_view Missing(const PositionsOp& op) { return op.kName; }
+std::string_view Missing(const PositionsOp& op) { return op.parts > 0 ? "parts of texts" : ""; }
 std::string_view Missing(const NormOp& op) {
-  if (op.in == Buffer::kQueryDown) return "latent attention";
-  if (op.kind == NormKind::kCopy || op.in != Buffer::kHidden || op.out != Buffer::kNormed) {
-    return "norms after a branch";
-  }
-  if (op.add_scale != 1.0f) return "scaled branches";
-  if (op.weight_offset != 0.0f) return "norms with an offset";
-  const bool whole = op.weight != kNoWeight && (op.kind == NormKind::kRms || op.bias != kNoWeight);
-  return whole ? "" : "norms without weights";
-}
-std::string_view Missing(const HeadNormOp& op) {
-  if (op.values) return "norms of value heads";
-  if (op.kind != NormKind::kRms || op.plain) return "head norms other than RMSNorm with weights";
-  return op.weight_offset != 0.0f ? "norms with an offset" : "";
+  return op.in == Buffer::kQueryDown ? "latent attention" : "";
 }
 std::string_view Missing(const RopeKvWriteOp& op) {
-  if (op.growth.rate != 0.0f) return "queries that grow with the position";
-  if (!op.writes && op.keys) return "head norms after RoPE";
-  if (!op.writes) return "layers that reuse K and V";
-  if (op.heads.value_dim != op.heads.key_dim) return "values narrower than keys";
-  return op.rope != 0 ? "RoPE that differs by layer" : "";
+  if (!op.keys) return "layers that reuse K and V";
+  return op.heads.value_dim != op.heads.key_dim ? "values narrower than keys" : "";
 }
 std::string_view Missing(const AttentionOp& op) {
-  if (op.both_ways) return "attention in both directions";
-  if (op.sinks != kNoWeight) return "attention sinks";
-  if (!op.alibi.slopes.empty()) return "linear biases of attention";
-  if (op.chunk > 0) return "chunked attention";
-  return op.softcap != 0.0f ? "softcaps" : "";
+  return op.both_ways ? "attention in both directions" : "";
 }
-std::string_view Missing(const GatedActivationOp& op) {
-  return op.activation != Activation::kSilu ? "gates other than SiLU" : "";
+std::string_view Missing(const ExpertsOp& op) {
+  if (op.routing.experts > kMostExperts) return "more than 1024 experts of a layer";
+  return op.routing.chosen > kMostChosen ? "more than 32 experts of a token" : "";
 }
-std::string_view Missing(const ActivationOp& op) {
-  const bool gelu = op.activation == Activation::kGelu || op.activation == Activation::kGeluTanh;
-  return gelu ? "" : "activations other than GELU";
-}
-std::string_view Missing(const ExpertsOp& op) { return op.kName; }
-std::string_view Missing(const GateRowsOp& op) { return op.kName; }
 std::string_view Missing(const GroupNormOp& op) { return op.kName; }
 std::string_view Missing(const MultiplyOp& op) { return op.kName; }
 std::string_view Missing(const ScaleOp& op) { return op.kName; }
-std::string_view Missing(const GateOp& op) { return op.kName; }
 std::string_view Missing(const DeltaNetOp& op) { return op.kName; }
-std::string_view Missing(const SquaresOp&) { return WidthNormOp::kName; }
-std::string_view Missing(const WidthNormOp& op) { return op.kName; }
-std::string_view Missing(const ClampOp& op) { return op.kName; }
-std::string_view Missing(const ScaleLogitsOp&) { return "scaled logits"; }
 std::string_view Missing(const LatentWriteOp&) { return "latent attention"; }
 std::string_view Missing(const HeadLinearOp&) { return "latent attention"; }
 std::string_view Missing(const auto&) { return ""; }
@@ -103,11 +75,6 @@ absl::Status CheckCudaBackend(const Program& program, DType dtype) {
     }
   }
 
-  for (const RopeSpec& rope : program.ropes) {
-    if (!rope.DependsOnLength()) continue;
-    return absl::UnimplementedError(
-        "the cuda backend has no kernel for RoPE that depends on the length of the text");
-  }
   if (dtype != DType::kFloat32 && dtype != DType::kBFloat16) {
     return absl::UnimplementedError("the cuda backend computes in float32 and bfloat16, not in " +
                                     std::string(DTypeName(dtype)));
@@ -131,16 +98,21 @@ absl::Status CheckCudaBackend(const Program& program, DType dtype) {
 }
 
 absl::Status CheckBatchInvariant(const Program& program, DType dtype) {
+  const auto check = [&](std::uint32_t in_width) -> absl::Status {
+    const LinearArgs args{.rows = 1, .in_width = in_width, .out_width = 1};
+    if (IsSkinny(args, dtype)) return absl::OkStatus();
+    return absl::UnimplementedError(
+        "`batch-invariant` on a GPU needs --dtype bfloat16 and products whose inputs have a "
+        "multiple of 32 columns; this model has " +
+        std::string(DTypeName(dtype)) + " and " + std::to_string(in_width) + " columns");
+  };
   for (const std::vector<Op>* ops : {&program.body, &program.head}) {
     for (const Op& op : *ops) {
-      const auto* linear = std::get_if<LinearOp>(&op);
-      if (linear == nullptr) continue;
-      const LinearArgs args{.rows = 1, .in_width = program.Width(linear->in), .out_width = 1};
-      if (IsSkinny(args, dtype)) continue;
-      return absl::UnimplementedError(
-          "`batch-invariant` on a GPU needs --dtype bfloat16 and products whose inputs have a "
-          "multiple of 32 columns; this model has " +
-          std::string(DTypeName(dtype)) + " and " + std::to_string(args.in_width) + " columns");
+      if (const auto* linear = std::get_if<LinearOp>(&op)) {
+        PENSTOCK_RETURN_IF_ERROR(check(program.Width(linear->in)));
+      } else if (const auto* experts = std::get_if<ExpertsOp>(&op)) {
+        PENSTOCK_RETURN_IF_ERROR(check(experts->width));
+      }
     }
   }
   return absl::OkStatus();

@@ -14,6 +14,23 @@ namespace {
 // Of more rows, the library's products are faster.
 constexpr std::uint32_t kMostFusedRows = 8;
 
+HeadShape Shape(const shard::HeadShape& heads) {
+  return {heads.query_heads, heads.kv_heads, heads.key_dim};
+}
+
+// Others have the model's dtype.
+bool HoldsFloats(Buffer buffer) { return buffer == Buffer::kSquares; }
+
+// The widest sum over the ranks.
+std::uint32_t WidestSum(const Program& program) {
+  std::uint32_t widest = 0;
+  for (const Op& op : program.body) {
+    const auto* sum = std::get_if<AllReduceOp>(&op);
+    if (sum != nullptr) widest = std::max(widest, program.Width(sum->buffer));
+  }
+  return widest;
+}
+
 absl::StatusOr<GpuMemory> Uploaded(Gpu& gpu, const void* data, std::size_t bytes) {
   PENSTOCK_ASSIGN_OR_RETURN(GpuMemory memory, GpuMemory::OnDevice(gpu, bytes));
   PENSTOCK_RETURN_IF_ERROR(gpu.Upload(memory.data(), data, bytes));
@@ -26,6 +43,8 @@ absl::Status ProgramRunner::LoadWeights(const LoadedWeights& weights) {
   for (const TensorView& view : weights.views) {
     PENSTOCK_ASSIGN_OR_RETURN(GpuMemory memory, Uploaded(gpu_, view.data, view.Bytes()));
     weights_.push_back(std::move(memory));
+    sizes_.push_back({static_cast<std::uint32_t>(view.shape[0]),
+                      view.rank < 2 ? 1 : static_cast<std::uint32_t>(view.shape[1])});
   }
   return gpu_.Synchronize();
 }
@@ -35,20 +54,35 @@ absl::Status ProgramRunner::Prepare(const Limits& limits, Communicator* communic
   for (std::size_t i = 0; i < kBufferCount; ++i) {
     const auto buffer = static_cast<Buffer>(i);
     const std::uint64_t rows = buffer == Buffer::kLogits ? limits.logit_rows : limits.rows;
+    const std::size_t element = HoldsFloats(buffer) ? sizeof(float) : DTypeBytes(dtype_);
     buffers_[i] = GpuMemory();
-    PENSTOCK_ASSIGN_OR_RETURN(
-        buffers_[i], GpuMemory::OnDevice(gpu_, rows * program_.Width(buffer) * DTypeBytes(dtype_)));
+    PENSTOCK_ASSIGN_OR_RETURN(buffers_[i],
+                              GpuMemory::OnDevice(gpu_, rows * program_.Width(buffer) * element));
   }
-  const RopeTable table = BuildRopeTable(program_.ropes.front(), limits.positions);
-  PENSTOCK_ASSIGN_OR_RETURN(cos_,
-                            Uploaded(gpu_, table.cos.data(), table.cos.size() * sizeof(float)));
-  PENSTOCK_ASSIGN_OR_RETURN(sin_,
-                            Uploaded(gpu_, table.sin.data(), table.sin.size() * sizeof(float)));
+  PENSTOCK_RETURN_IF_ERROR(
+      experts_.Prepare(limits.rows, [this](WeightIndex index) { return Weight(index); }));
+  slopes_.clear();
+  for (const Op& op : program_.body) {
+    const auto* attention = std::get_if<AttentionOp>(&op);
+    if (attention == nullptr || attention->alibi.slopes.empty()) continue;
+    const std::vector<float>& slopes = attention->alibi.slopes;
+    PENSTOCK_ASSIGN_OR_RETURN(slopes_[attention],
+                              Uploaded(gpu_, slopes.data(), slopes.size() * sizeof(float)));
+  }
+  angles_.clear();
+  for (const RopeSpec& rope : program_.ropes) {
+    Angles& angles = angles_.emplace_back();
+    if (rope.DependsOnLength()) continue;
+    const RopeTable table = BuildRopeTable(rope, limits.positions);
+    const std::size_t bytes = table.cos.size() * sizeof(float);
+    PENSTOCK_ASSIGN_OR_RETURN(angles.cos, Uploaded(gpu_, table.cos.data(), bytes));
+    PENSTOCK_ASSIGN_OR_RETURN(angles.sin, Uploaded(gpu_, table.sin.data(), bytes));
+  }
   PENSTOCK_ASSIGN_OR_RETURN(
       workspace_, GpuMemory::OnDevice(gpu_, WorkspaceFloats(limits.items, heads_) * sizeof(float)));
   const std::uint64_t share = program_.Width(Buffer::kLogits);
   const std::uint64_t wide = std::max<std::uint64_t>(
-      std::uint64_t{limits.rows} * program_.Width(Buffer::kHidden), limits.logit_rows * share);
+      std::uint64_t{limits.rows} * WidestSum(program_), limits.logit_rows * share);
   if (program_.part.world > 1) {
     PENSTOCK_ASSIGN_OR_RETURN(wide_, GpuMemory::OnDevice(gpu_, wide * sizeof(float)));
   }
@@ -83,8 +117,18 @@ absl::Status ProgramRunner::RunBody(const DeviceInputs& inputs, CacheView cache,
 absl::Status ProgramRunner::RunHead(std::uint32_t first, std::uint32_t count) {
   PENSTOCK_RETURN_IF_ERROR(RunAll(program_.head, {nullptr, {}, first, count, nullptr}));
   if (program_.part.world > 1) return absl::OkStatus();
-  return Widen(Rows(Buffer::kLogits), static_cast<float*>(logits_.data()),
-               std::uint64_t{count} * program_.Width(Buffer::kLogits), dtype_, gpu_.stream());
+  return WidenLogits(static_cast<float*>(logits_.data()),
+                     std::uint64_t{count} * program_.Width(Buffer::kLogits));
+}
+
+absl::Status ProgramRunner::WidenLogits(float* to, std::uint64_t count) {
+  PENSTOCK_RETURN_IF_ERROR(Widen(Rows(Buffer::kLogits), to, count, dtype_, gpu_.stream()));
+  for (const Op& op : program_.head) {
+    const auto* scale = std::get_if<ScaleLogitsOp>(&op);
+    if (scale == nullptr) continue;
+    return ScaleLogits(to, count, scale->scale, scale->softcap, gpu_.stream());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ProgramRunner::RunAll(const std::vector<Op>& ops, const Step& step) {
@@ -105,19 +149,35 @@ absl::Status ProgramRunner::RunAll(const std::vector<Op>& ops, const Step& step)
 }
 
 absl::Status ProgramRunner::Run(const EmbedOp& op, const Step& step) {
-  return Embed(
-      {step.inputs->tokens, Weight(op.table), Rows(op.out), step.rows, program_.Width(op.out),
-       static_cast<std::int32_t>(program_.part.first_vocabulary),
-       static_cast<std::int32_t>(program_.part.vocabulary), step.inputs->newest, step.samples},
-      dtype_, gpu_.stream());
+  return Embed({step.inputs->tokens, Weight(op.table), Rows(op.out), step.rows,
+                program_.Width(op.out), static_cast<std::int32_t>(program_.part.first_vocabulary),
+                static_cast<std::int32_t>(program_.part.vocabulary), step.inputs->newest,
+                step.samples, op.scale},
+               dtype_, gpu_.stream());
+}
+
+absl::Status ProgramRunner::Run(const PositionsOp& op, const Step& step) {
+  const std::uint32_t entries =
+      op.table == kNoWeight ? 0 : sizes_[static_cast<std::size_t>(op.table)].out;
+  return AddPositions({step.inputs->positions, Weight(op.table), Rows(op.out), step.rows,
+                       program_.Width(op.out), op.offset, entries},
+                      dtype_, gpu_.stream());
 }
 
 absl::Status ProgramRunner::Run(const NormOp& op, const Step& step) {
   const void* add = op.add == Buffer::kNone ? nullptr : Rows(op.add);
-  const NormArgs args{Rows(op.in),           add,    Weight(op.weight), Rows(op.out), step.rows,
-                      program_.Width(op.in), op.eps, Weight(op.bias)};
-  return op.kind == NormKind::kLayer ? AddLayerNorm(args, dtype_, gpu_.stream())
-                                     : AddRmsNorm(args, dtype_, gpu_.stream());
+  const NormArgs args{
+      Rows(op.in),           add,    Weight(op.weight), Rows(op.out), step.rows,
+      program_.Width(op.in), op.eps, Weight(op.bias),   op.add_scale, op.weight_offset};
+  switch (op.kind) {
+    case NormKind::kRms:
+      return AddRmsNorm(args, dtype_, gpu_.stream());
+    case NormKind::kLayer:
+      return AddLayerNorm(args, dtype_, gpu_.stream());
+    case NormKind::kCopy:
+      return AddAndCopy(args, dtype_, gpu_.stream());
+  }
+  return absl::InternalError("a norm without a kernel");
 }
 
 absl::Status ProgramRunner::Run(const LinearOp& op, const Step& step) {
@@ -146,31 +206,74 @@ LinearArgs ProgramRunner::ArgsOf(const LinearOp& op, std::uint32_t rows,
   args.bias = Weight(op.bias);
   args.out = Rows(op.out);
   args.rows = rows;
-  args.in_width = program_.Width(op.in);
-  args.out_width = program_.Width(op.out);
+  args.in_width = sizes_[static_cast<std::size_t>(op.weight)].in;
+  args.out_width = sizes_[static_cast<std::size_t>(op.weight)].out;
   args.accumulate = op.accumulate;
   return args;
 }
 
 absl::Status ProgramRunner::Run(const HeadNormOp& op, const Step& step) {
-  return HeadRmsNorm(
-      {Rows(op.qkv), Weight(op.query_weight), Weight(op.key_weight), heads_, step.rows, op.eps},
-      dtype_, gpu_.stream());
+  return HeadNorm({Rows(op.qkv), Weight(op.query_weight), Weight(op.key_weight), Shape(op.heads),
+                   step.rows, op.eps, op.kind == NormKind::kLayer, Weight(op.query_bias),
+                   Weight(op.key_bias), op.by_head, op.weight_offset, op.plain, op.values},
+                  dtype_, gpu_.stream());
+}
+
+absl::Status ProgramRunner::Run(const SquaresOp& op, const Step& step) {
+  return SumSquares({Rows(op.qkv), static_cast<float*>(Rows(op.out)), Shape(op.heads), step.rows},
+                    dtype_, gpu_.stream());
+}
+
+absl::Status ProgramRunner::Run(const WidthNormOp& op, const Step& step) {
+  return WidthNorm({Rows(op.qkv), static_cast<const float*>(Rows(op.squares)),
+                    Weight(op.query_weight), Weight(op.key_weight), Shape(op.heads), step.rows,
+                    op.query_elements, op.key_elements, op.eps},
+                   dtype_, gpu_.stream());
+}
+
+absl::Status ProgramRunner::Run(const ClampOp& op, const Step& step) {
+  return Clamp(Rows(op.buffer), std::uint64_t{step.rows} * op.width, op.limit, dtype_,
+               gpu_.stream());
+}
+
+void ProgramRunner::AddAngles(const RopeKvWriteOp& op, const Step& step, RopeArgs& args) const {
+  if (op.rope == kNoRope) return;
+  const auto rope = static_cast<std::size_t>(op.rope);
+  const RopeSpec& spec = program_.ropes[rope];
+  args.rotary = spec.dim;
+  args.by_row = spec.DependsOnLength();
+  if (args.by_row) {
+    args.cos = step.inputs->angles[rope].cos;
+    args.sin = step.inputs->angles[rope].sin;
+  } else {
+    args.cos = static_cast<const float*>(angles_[rope].cos.data());
+    args.sin = static_cast<const float*>(angles_[rope].sin.data());
+  }
 }
 
 absl::Status ProgramRunner::Run(const RopeKvWriteOp& op, const Step& step) {
-  return RopeKvWrite(
-      {Rows(op.qkv), static_cast<const float*>(cos_.data()), static_cast<const float*>(sin_.data()),
-       step.inputs->positions, step.inputs->cache_rows[program_.caches[op.cache].kv_group],
-       step.cache[op.cache].keys, step.cache[op.cache].values, heads_, step.rows,
-       program_.ropes.front().dim},
-      dtype_, gpu_.stream());
+  RopeArgs args;
+  args.qkv = Rows(op.qkv);
+  args.positions = step.inputs->positions;
+  args.shape = Shape(op.heads);
+  args.rows = step.rows;
+  AddAngles(op, step, args);
+  args.growth_rate = op.growth.rate;
+  args.growth_period = op.growth.period;
+  args.growth_first = op.growth.first;
+  if (op.writes) {
+    args.cache_rows = step.inputs->cache_rows[program_.caches[op.cache].kv_group];
+    args.keys = step.cache[op.cache].keys;
+    args.values = step.cache[op.cache].values;
+  }
+  return RopeKvWrite(args, dtype_, gpu_.stream());
 }
 
 absl::Status ProgramRunner::Run(const AttentionOp& op, const Step& step) {
   const auto& windows = step.inputs->attention;
-  const auto found = std::find_if(windows.begin(), windows.end(),
-                                  [&op](const AttentionArgs& a) { return a.window == op.window; });
+  const auto found = std::find_if(windows.begin(), windows.end(), [&op](const AttentionArgs& a) {
+    return a.window == op.window && a.chunk == op.chunk;
+  });
   if (found == windows.end()) return absl::InternalError("attention with an unplanned window");
   AttentionArgs args = *found;
   args.qkv = Rows(op.qkv);
@@ -179,24 +282,44 @@ absl::Status ProgramRunner::Run(const AttentionOp& op, const Step& step) {
   args.out = Rows(op.out);
   args.workspace = static_cast<float*>(workspace_.data());
   args.scale = op.scale;
+  args.softcap = op.softcap;
+  args.sinks = Weight(op.sinks);
+  if (!op.alibi.slopes.empty()) {
+    args.slopes = static_cast<const float*>(slopes_.at(&op).data());
+    args.rounded_scale = op.alibi.rounded_scale;
+  }
   return PagedAttention(args, dtype_, gpu_.stream());
 }
 
 absl::Status ProgramRunner::Run(const GatedActivationOp& op, const Step& step) {
-  return SiluMul({Rows(op.in), Rows(op.out), step.rows, program_.Width(op.out)}, dtype_,
-                 gpu_.stream());
+  return ActivateGate({Rows(op.in), Rows(op.out), step.rows, op.width, op.activation}, dtype_,
+                      gpu_.stream());
 }
 
 absl::Status ProgramRunner::Run(const ActivationOp& op, const Step& step) {
-  return Gelu({Rows(op.in), Rows(op.out), step.rows, program_.Width(op.out),
-               op.activation == Activation::kGeluTanh},
-              dtype_, gpu_.stream());
+  return Activate({Rows(op.in), Rows(op.out), step.rows, op.width, op.activation}, dtype_,
+                  gpu_.stream());
 }
 
-// CheckCudaBackend refuses programs with these.
-absl::Status ProgramRunner::Run(const PositionsOp&, const Step&) {
-  return absl::InternalError("learned positions have no kernel");
+absl::Status ProgramRunner::Run(const GateRowsOp& op, const Step& step) {
+  return MultiplyBySigmoid(
+      {Rows(op.buffer), Rows(op.gate), step.rows, program_.Width(op.buffer), true}, dtype_,
+      gpu_.stream());
 }
+
+absl::Status ProgramRunner::Run(const GateOp& op, const Step& step) {
+  return MultiplyBySigmoid({Rows(op.buffer), Rows(op.gate), step.rows, op.width}, dtype_,
+                           gpu_.stream());
+}
+
+absl::Status ProgramRunner::Run(const ExpertsOp& op, const Step& step) {
+  return experts_.Run(op, {Rows(op.in), Rows(op.scores), Rows(op.out)}, step.rows);
+}
+
+// WidenLogits scales them.
+absl::Status ProgramRunner::Run(const ScaleLogitsOp&, const Step&) { return absl::OkStatus(); }
+
+// CheckCudaBackend refuses programs with these.
 absl::Status ProgramRunner::Run(const GroupNormOp&, const Step&) {
   return absl::InternalError("norms of groups have no kernel");
 }
@@ -206,46 +329,25 @@ absl::Status ProgramRunner::Run(const MultiplyOp&, const Step&) {
 absl::Status ProgramRunner::Run(const ScaleOp&, const Step&) {
   return absl::InternalError("learned scales have no kernel");
 }
-absl::Status ProgramRunner::Run(const ExpertsOp&, const Step&) {
-  return absl::InternalError("experts have no kernel");
-}
-absl::Status ProgramRunner::Run(const GateRowsOp&, const Step&) {
-  return absl::InternalError("gates of rows have no kernel");
-}
 absl::Status ProgramRunner::Run(const LatentWriteOp&, const Step&) {
   return absl::InternalError("latent attention has no kernel");
 }
 absl::Status ProgramRunner::Run(const HeadLinearOp&, const Step&) {
   return absl::InternalError("latent attention has no kernel");
 }
-absl::Status ProgramRunner::Run(const GateOp&, const Step&) {
-  return absl::InternalError("gates have no kernel");
-}
 absl::Status ProgramRunner::Run(const DeltaNetOp&, const Step&) {
   return absl::InternalError("gated delta nets have no kernel");
-}
-absl::Status ProgramRunner::Run(const SquaresOp&, const Step&) {
-  return absl::InternalError("sums of squares have no kernel");
-}
-absl::Status ProgramRunner::Run(const WidthNormOp&, const Step&) {
-  return absl::InternalError("norms over all heads have no kernel");
-}
-absl::Status ProgramRunner::Run(const ClampOp&, const Step&) {
-  return absl::InternalError("clamps have no kernel");
-}
-absl::Status ProgramRunner::Run(const ScaleLogitsOp&, const Step&) {
-  return absl::InternalError("scaled logits have no kernel");
 }
 
 absl::Status ProgramRunner::Run(const SelectRowsOp& op, const Step& step) {
   return SelectRows({Rows(op.in), step.inputs->logit_rows, Rows(op.out), step.inputs->logit_count,
-                     program_.Width(op.in)},
+                     program_.Width(op.out)},
                     dtype_, gpu_.stream());
 }
 
 absl::Status ProgramRunner::Run(const AllReduceOp& op, const Step& step) {
   const std::uint64_t count = std::uint64_t{step.rows} * program_.Width(op.buffer);
-  if (dtype_ == DType::kFloat32) {
+  if (dtype_ == DType::kFloat32 || HoldsFloats(op.buffer)) {
     return communicator_->AllReduceSum(static_cast<float*>(Rows(op.buffer)), count);
   }
   auto* wide = static_cast<float*>(wide_.data());
@@ -257,7 +359,7 @@ absl::Status ProgramRunner::Run(const AllReduceOp& op, const Step& step) {
 absl::Status ProgramRunner::Run(const AllGatherOp& op, const Step& step) {
   const std::uint64_t count = std::uint64_t{step.rows} * program_.Width(op.buffer);
   auto* wide = static_cast<float*>(wide_.data());
-  PENSTOCK_RETURN_IF_ERROR(Widen(Rows(op.buffer), wide, count, dtype_, gpu_.stream()));
+  PENSTOCK_RETURN_IF_ERROR(WidenLogits(wide, count));
   return communicator_->AllGather(wide, count * sizeof(float), logits_.data());
 }
 
@@ -267,12 +369,11 @@ void* ProgramRunner::Rows(Buffer buffer, std::uint32_t first) const {
 }
 
 std::uint64_t ProgramRunner::MemoryBytes() const {
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = experts_.MemoryBytes();
   for (const GpuMemory& memory : weights_) bytes += memory.bytes();
   for (const GpuMemory& memory : buffers_) bytes += memory.bytes();
-  for (const GpuMemory* memory : {&cos_, &sin_, &workspace_, &wide_, &logits_}) {
-    bytes += memory->bytes();
-  }
+  for (const Angles& angles : angles_) bytes += angles.cos.bytes() + angles.sin.bytes();
+  for (const GpuMemory* memory : {&workspace_, &wide_, &logits_}) bytes += memory->bytes();
   return bytes;
 }
 

@@ -8,9 +8,11 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
+#include "shard/backend/cuda/expert_runner.h"
 #include "shard/backend/cuda/fusion.h"
 #include "shard/backend/cuda/gpu.h"
 #include "shard/backend/cuda/parts.h"
@@ -39,7 +41,8 @@ class ProgramRunner {
         dtype_(dtype),
         gpu_(gpu),
         parts_(parts),
-        batch_invariant_(batch_invariant) {}
+        batch_invariant_(batch_invariant),
+        experts_(program, dtype, gpu, batch_invariant) {}
 
   absl::Status LoadWeights(const LoadedWeights& weights);
 
@@ -74,6 +77,12 @@ class ProgramRunner {
     const std::int32_t* samples = nullptr;
   };
 
+  // Of a matrix [out, in]. Buffers hold rows of the width that the last operation gave them.
+  struct LinearSize {
+    std::uint32_t out = 0;
+    std::uint32_t in = 0;
+  };
+
   absl::Status RunAll(const std::vector<Op>& ops, const Step& step);
   absl::Status Run(const EmbedOp& op, const Step& step);
   absl::Status Run(const NormOp& op, const Step& step);
@@ -101,7 +110,11 @@ class ProgramRunner {
   absl::Status Run(const AllReduceOp& op, const Step& step);
   absl::Status Run(const AllGatherOp& op, const Step& step);
 
+  // Of the layer's rope; the angles of rope that depends on the length are inputs of the step.
+  void AddAngles(const RopeKvWriteOp& op, const Step& step, RopeArgs& args) const;
   absl::Status MultiplyInGroups(LinearArgs args);
+  // From kLogits to float32, scaled and capped as the program's head says.
+  absl::Status WidenLogits(float* to, std::uint64_t count);
   LinearArgs ArgsOf(const LinearOp& op, std::uint32_t rows, std::uint32_t first) const;
   void* Rows(Buffer buffer, std::uint32_t first = 0) const;
   const void* Weight(std::int32_t index) const {
@@ -114,12 +127,18 @@ class ProgramRunner {
   Gpu& gpu_;
   const CudaParts parts_;
   const bool batch_invariant_;  // all products by SkinnyLinear
+  ExpertRunner experts_;
   Communicator* communicator_ = nullptr;
   std::vector<GpuMemory> weights_;
+  std::vector<LinearSize> sizes_;  // of weights_
   std::array<GpuMemory, kBufferCount> buffers_;
-  GpuMemory cos_, sin_;
-  GpuMemory workspace_;  // of attention
-  GpuMemory wide_;       // float32: sums over the ranks, a rank's logits before they are gathered
+  struct Angles {
+    GpuMemory cos, sin;
+  };
+  std::map<const AttentionOp*, GpuMemory> slopes_;  // of linear biases
+  std::vector<Angles> angles_;  // by rope; empty where they are inputs of the step
+  GpuMemory workspace_;         // of attention
+  GpuMemory wide_;  // float32: sums over the ranks, a rank's logits before they are gathered
   GpuMemory logits_;
 };
 

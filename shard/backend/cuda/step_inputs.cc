@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/status.h"
+#include "shard/backend/row_angles.h"
 
 namespace penstock::shard::cuda {
 namespace {
@@ -20,7 +21,8 @@ std::size_t Place(std::size_t& end, std::size_t count) {
 
 }  // namespace
 
-StepInputs::Offsets StepInputs::Layout(const InputLimits& limits) {
+StepInputs::Offsets StepInputs::Layout(const InputLimits& limits,
+                                       const std::vector<RopeSpec>& ropes) {
   Offsets at{};
   at.tokens = Place<std::int32_t>(at.end, limits.rows);
   at.newest = Place<std::int32_t>(at.end, limits.rows);
@@ -37,6 +39,13 @@ StepInputs::Offsets StepInputs::Layout(const InputLimits& limits) {
     window.chunks = Place<AttentionTile>(at.end, limits.rows);
     window.items = Place<AttentionItem>(at.end, limits.items);
   }
+  for (const RopeSpec& rope : ropes) {
+    const std::size_t count =
+        rope.DependsOnLength() ? std::size_t{limits.rows} * (rope.dim / 2) : 0;
+    Offsets::Angles& angles = at.angles.emplace_back();
+    angles.cos = Place<float>(at.end, count);
+    angles.sin = Place<float>(at.end, count);
+  }
   return at;
 }
 
@@ -44,7 +53,8 @@ absl::StatusOr<StepInputs> StepInputs::Create(Gpu& gpu, const InputLimits& limit
                                               const HeadShape& shape, AttentionKind kind,
                                               std::uint32_t block_size,
                                               std::vector<WindowLayers> windows,
-                                              std::uint32_t kv_window) {
+                                              std::uint32_t kv_window,
+                                              const std::vector<RopeSpec>& ropes) {
   StepInputs inputs;
   inputs.gpu_ = &gpu;
   inputs.limits_ = limits;
@@ -52,7 +62,13 @@ absl::StatusOr<StepInputs> StepInputs::Create(Gpu& gpu, const InputLimits& limit
   inputs.shape_ = shape;
   inputs.kind_ = kind;
   inputs.block_size_ = block_size;
-  inputs.offsets_ = Layout(inputs.limits_);
+  inputs.offsets_ = Layout(inputs.limits_, ropes);
+  inputs.ropes_ = ropes;
+  for (const RopeSpec& rope : ropes) {
+    const std::size_t count =
+        rope.DependsOnLength() ? std::size_t{limits.rows} * (rope.dim / 2) : 0;
+    inputs.angles_.push_back({std::vector<float>(count), std::vector<float>(count)});
+  }
   inputs.work_.resize(windows.size());
   inputs.windows_ = std::move(windows);
   inputs.kv_window_ = kv_window;
@@ -67,6 +83,12 @@ void StepInputs::AddPositions(const RaggedSegment& segment) {
   for (std::uint32_t i = 0; i < segment.query_count; ++i) {
     Host<std::int32_t>(offsets_.positions)[segment.query_start + i] =
         static_cast<std::int32_t>(segment.context_length + i);
+  }
+}
+
+void StepInputs::AddAngles(const RaggedBatch& batch) {
+  for (std::size_t i = 0; i < ropes_.size(); ++i) {
+    if (ropes_[i].DependsOnLength()) SetRowAngles(ropes_[i], batch, angles_[i]);
   }
 }
 
@@ -106,9 +128,10 @@ void StepInputs::Fill(const RaggedBatch& batch, std::span<const std::int32_t> ne
     AddPositions(segment);
     for (std::uint32_t group = 0; group < kv_groups(); ++group) AddTable(segment, group);
   }
+  AddAngles(batch);
   for (std::size_t i = 0; i < windows_.size(); ++i) {
     work_[i] = PlanAttention(batch.segments, tables_[windows_[i].kv_group], shape_,
-                             windows_[i].window, kind_);
+                             windows_[i].window, kind_, windows_[i].chunk);
   }
 }
 
@@ -153,6 +176,16 @@ absl::Status StepInputs::SendWindow(std::size_t window) {
   return send(at.chunks, work.chunks);
 }
 
+// Rows of padding have those of an earlier step.
+absl::Status StepInputs::SendAngles(std::size_t rope) {
+  const std::size_t bytes = std::size_t{rows_} * (ropes_[rope].dim / 2) * sizeof(float);
+  const Offsets::Angles& at = offsets_.angles[rope];
+  std::memcpy(Host<void>(at.cos), angles_[rope].cos.data(), bytes);
+  std::memcpy(Host<void>(at.sin), angles_[rope].sin.data(), bytes);
+  PENSTOCK_RETURN_IF_ERROR(Send(at.cos, bytes));
+  return Send(at.sin, bytes);
+}
+
 absl::Status StepInputs::Upload() {
   PENSTOCK_RETURN_IF_ERROR(Send(offsets_.tokens, rows_ * sizeof(std::int32_t)));
   PENSTOCK_RETURN_IF_ERROR(Send(offsets_.newest, rows_ * sizeof(std::int32_t)));
@@ -162,6 +195,9 @@ absl::Status StepInputs::Upload() {
     PENSTOCK_RETURN_IF_ERROR(Send(offsets_.cache_rows[group], rows_ * sizeof(std::int64_t)));
     PENSTOCK_RETURN_IF_ERROR(
         Send(offsets_.blocks[group], block_entries_[group] * sizeof(std::uint32_t)));
+  }
+  for (std::size_t i = 0; i < ropes_.size(); ++i) {
+    if (ropes_[i].DependsOnLength()) PENSTOCK_RETURN_IF_ERROR(SendAngles(i));
   }
   for (std::size_t i = 0; i < work_.size(); ++i) PENSTOCK_RETURN_IF_ERROR(SendWindow(i));
   return absl::OkStatus();
@@ -179,6 +215,12 @@ DeviceInputs StepInputs::OnDevice() const {
     inputs.cache_rows[group] = static_cast<const std::int64_t*>(at(offsets_.cache_rows[group]));
   }
   inputs.logit_rows = static_cast<const std::int32_t*>(at(offsets_.logit_rows));
+  for (std::size_t i = 0; i < ropes_.size(); ++i) {
+    DeviceInputs::Angles& angles = inputs.angles.emplace_back();
+    if (!ropes_[i].DependsOnLength()) continue;
+    angles.cos = static_cast<const float*>(at(offsets_.angles[i].cos));
+    angles.sin = static_cast<const float*>(at(offsets_.angles[i].sin));
+  }
   for (std::size_t i = 0; i < work_.size(); ++i) {
     const Offsets::Window& window = offsets_.windows[i];
     const AttentionWork& work = work_[i];
@@ -193,6 +235,7 @@ DeviceInputs StepInputs::OnDevice() const {
     args.chunk_count = static_cast<std::uint32_t>(work.chunks.size());
     args.block_size = block_size_;
     args.window = windows_[i].window;
+    args.chunk = windows_[i].chunk;
     args.shape = shape_;
     args.kind = kind_;
   }

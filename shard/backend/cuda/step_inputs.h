@@ -17,14 +17,16 @@
 #include "shard/backend/cuda/gpu.h"
 #include "shard/backend/cuda/graph_buckets.h"
 #include "shard/backend/cuda/paged_attention.h"
+#include "shard/model/rope_table.h"
 
 namespace penstock::shard::cuda {
 
-// The layers with one window. The backend has no layers that share a cache, so all of them are in
-// one KV group.
+// The layers with one window and chunk. The backend has no layers that share a cache, so all of
+// them are in one KV group.
 struct WindowLayers {
   std::uint32_t window = 0;  // 0 = all
   std::uint32_t kv_group = 0;
+  std::uint32_t chunk = 0;  // 0 = all
   friend auto operator<=>(const WindowLayers&, const WindowLayers&) = default;
 };
 
@@ -45,6 +47,12 @@ struct DeviceInputs {
   const std::int32_t* logit_rows = nullptr;
   // By window: the work, the blocks, their size and the shape. The rest is that of the layer.
   std::vector<AttentionArgs> attention;
+  // By rope: [rows, dim / 2] where the angles depend on the length of the text, else null.
+  struct Angles {
+    const float* cos = nullptr;
+    const float* sin = nullptr;
+  };
+  std::vector<Angles> angles;
   std::uint32_t rows = 0;  // padding included
   std::uint32_t logit_count = 0;
 };
@@ -52,11 +60,13 @@ struct DeviceInputs {
 class StepInputs {
  public:
   // `windows`: the distinct windows of the program's attention. `kv_window`: that of KV group 1.
+  // `ropes`: those of the program.
   static absl::StatusOr<StepInputs> Create(Gpu& gpu, const InputLimits& limits,
                                            const HeadShape& shape, AttentionKind kind,
                                            std::uint32_t block_size,
                                            std::vector<WindowLayers> windows,
-                                           std::uint32_t kv_window);
+                                           std::uint32_t kv_window,
+                                           const std::vector<RopeSpec>& ropes);
 
   // A block of each KV group that no sequence owns. Padding rows write it. Kernels look at whole
   // tiles of positions; where a tile begins before the window they find this block.
@@ -85,17 +95,23 @@ class StepInputs {
       std::size_t tiles, items, rows, chunks;
     };
     std::vector<Window> windows;
+    struct Angles {
+      std::size_t cos, sin;
+    };
+    std::vector<Angles> angles;  // by rope, where they depend on the length
   };
-  static Offsets Layout(const InputLimits& limits);
+  static Offsets Layout(const InputLimits& limits, const std::vector<RopeSpec>& ropes);
   template <class T>
   T* Host(std::size_t offset) const {
     return reinterpret_cast<T*>(staging_[turn_].At(offset));
   }
   std::uint32_t kv_groups() const { return kv_window_ > 0 ? 2 : 1; }
   void AddPositions(const RaggedSegment& segment);
+  void AddAngles(const RaggedBatch& batch);
   void AddTable(const RaggedSegment& segment, std::uint32_t group);
   absl::Status Send(std::size_t offset, std::size_t bytes);
   absl::Status SendWindow(std::size_t window);
+  absl::Status SendAngles(std::size_t rope);
 
   Gpu* gpu_ = nullptr;
   InputLimits limits_;
@@ -104,6 +120,7 @@ class StepInputs {
   std::uint32_t block_size_ = 16;
   std::vector<WindowLayers> windows_;
   std::uint32_t kv_window_ = 0;
+  std::vector<RopeSpec> ropes_;
   KvBlocks scratch_;
   Offsets offsets_;
   std::array<GpuMemory, 2> staging_;  // pinned
@@ -113,6 +130,7 @@ class StepInputs {
   // Of the present step.
   std::vector<AttentionWork> work_;
   std::array<std::vector<std::uint32_t>, kMostKvGroups> tables_;  // by segment
+  std::vector<RopeTable> angles_;                                 // by rope
   std::uint32_t rows_ = 0;
   std::uint32_t logit_rows_ = 0;
   std::array<std::uint32_t, kMostKvGroups> block_entries_{};

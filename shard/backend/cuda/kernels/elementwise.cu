@@ -1,23 +1,8 @@
 #include "shard/backend/cuda/kernels.h"
-#include "shard/backend/cuda/kernels/vectors.cuh"
+#include "shard/backend/cuda/kernels/row_grid.cuh"
 
 namespace penstock::shard::cuda {
 namespace {
-
-constexpr unsigned kThreads = 256;
-
-// Blocks of kThreads threads, one for each kCount elements of a row, for each row: a step of one
-// row keeps several multiprocessors busy.
-template <int kCount>
-dim3 GridOf(std::uint32_t rows, std::uint32_t width) {
-  return dim3(rows, CeilDivide(width, kThreads * kCount));
-}
-
-// The first of the thread's elements in its row.
-template <int kCount>
-__device__ std::uint32_t Column() {
-  return (blockIdx.y * blockDim.x + threadIdx.x) * kCount;
-}
 
 template <class T, int kCount>
 __global__ void EmbedKernel(EmbedArgs args) {
@@ -32,8 +17,71 @@ __global__ void EmbedKernel(EmbedArgs args) {
     Load<kCount>(
         static_cast<const T*>(args.table) + static_cast<std::uint64_t>(index) * args.width + at,
         values);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) values[i] *= args.scale;
   }
   Store<kCount>(static_cast<T*>(args.out) + std::uint64_t{blockIdx.x} * args.width + at, values);
+}
+
+// Sines, then cosines, of the position times width / 2 frequencies from 1 down to 1e-4.
+__device__ inline float Sinusoid(float position, std::uint32_t column, std::uint32_t width) {
+  const std::uint32_t half = width / 2;
+  const bool sine = column < half;
+  const float step = -logf(10000.0f) / static_cast<float>(half - 1);
+  const float angle = position * expf(static_cast<float>(sine ? column : column - half) * step);
+  return sine ? sinf(angle) : cosf(angle);
+}
+
+template <class T, int kCount>
+__global__ void AddPositionsKernel(PositionArgs args) {
+  WaitForEarlierKernels();
+  const std::uint32_t at = Column<kCount>();
+  if (at >= args.width) return;
+  const std::uint32_t position = args.positions[blockIdx.x] + args.offset;
+  T* const out = static_cast<T*>(args.out) + std::uint64_t{blockIdx.x} * args.width + at;
+  float values[kCount], added[kCount];
+  Load<kCount>(out, values);
+  if (args.table == nullptr) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      added[i] = Sinusoid(static_cast<float>(position), at + i, args.width);
+    }
+  } else {
+    const std::uint32_t entry = position < args.entries ? position : args.entries - 1;
+    Load<kCount>(static_cast<const T*>(args.table) + std::uint64_t{entry} * args.width + at, added);
+  }
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values[i] += added[i];
+  Store<kCount>(out, values);
+}
+
+template <class T, int kCount>
+__global__ void ClampKernel(T* values, std::uint64_t count, float limit) {
+  WaitForEarlierKernels();
+  const std::uint64_t at = (std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kCount;
+  if (at >= count) return;
+  float own[kCount];
+  Load<kCount>(values + at, own);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    own[i] = own[i] > limit ? limit : own[i] < -limit ? -limit : own[i];  // NaN stays
+  }
+  Store<kCount>(values + at, own);
+}
+
+template <int kCount>
+__global__ void ScaleLogitsKernel(float* logits, std::uint64_t count, float scale, float softcap) {
+  WaitForEarlierKernels();
+  const std::uint64_t at = (std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kCount;
+  if (at >= count) return;
+  float own[kCount];
+  Load<kCount>(logits + at, own);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    own[i] *= scale;
+    if (softcap != 0.0f) own[i] = softcap * tanhf(own[i] / softcap);
+  }
+  Store<kCount>(logits + at, own);
 }
 
 template <class T, int kCount>
@@ -46,38 +94,6 @@ __global__ void SelectRowsKernel(SelectArgs args) {
                    static_cast<std::uint64_t>(args.chosen[blockIdx.x]) * args.width + at,
                values);
   Store<kCount>(static_cast<T*>(args.out) + std::uint64_t{blockIdx.x} * args.width + at, values);
-}
-
-template <class T, int kCount>
-__global__ void SiluMulKernel(GateArgs args) {
-  WaitForEarlierKernels();
-  const std::uint32_t at = Column<kCount>();
-  if (at >= args.width) return;
-  const T* row = static_cast<const T*>(args.in) + std::uint64_t{blockIdx.x} * args.width * 2;
-  float gate[kCount], up[kCount];
-  Load<kCount>(row + at, gate);
-  Load<kCount>(row + args.width + at, up);
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) up[i] *= Rounded<T>(gate[i] / (1.0f + expf(-gate[i])));
-  Store<kCount>(static_cast<T*>(args.out) + std::uint64_t{blockIdx.x} * args.width + at, up);
-}
-
-template <class T, int kCount>
-__global__ void GeluKernel(GeluArgs args) {
-  WaitForEarlierKernels();
-  const std::uint32_t at = Column<kCount>();
-  if (at >= args.width) return;
-  const std::uint64_t begin = std::uint64_t{blockIdx.x} * args.width + at;
-  float values[kCount];
-  Load<kCount>(static_cast<const T*>(args.in) + begin, values);
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) {
-    const float x = values[i];
-    const float phi = args.tanh ? tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x))
-                                : erff(x * 0.70710678118654752f);
-    values[i] = 0.5f * x * (1.0f + phi);
-  }
-  Store<kCount>(static_cast<T*>(args.out) + begin, values);
 }
 
 // Between elements and floats, kCount elements a thread.
@@ -118,6 +134,38 @@ absl::Status Embed(const EmbedArgs& args, DType dtype, Stream stream) {
   });
 }
 
+absl::Status AddPositions(const PositionArgs& args, DType dtype, Stream stream) {
+  if (args.rows == 0) return absl::OkStatus();
+  return ForElements(dtype, args.width, [&](auto element, auto count) {
+    using T = decltype(element);
+    constexpr int kCount = decltype(count)::value;
+    PENSTOCK_LAUNCH((AddPositionsKernel<T, kCount>), GridOf<kCount>(args.rows, args.width),
+                    kThreads, 0, stream, args);
+  });
+}
+
+absl::Status Clamp(void* values, std::uint64_t count, float limit, DType dtype, Stream stream) {
+  if (count == 0) return absl::OkStatus();
+  return ForElements(dtype, count, [&](auto element, auto at_once) {
+    using T = decltype(element);
+    constexpr int kCount = decltype(at_once)::value;
+    PENSTOCK_LAUNCH((ClampKernel<T, kCount>), CeilDivide(count, kThreads * kCount), kThreads, 0,
+                    stream, static_cast<T*>(values), count, limit);
+  });
+}
+
+absl::Status ScaleLogits(float* logits, std::uint64_t count, float scale, float softcap,
+                         Stream stream) {
+  if (count == 0) return absl::OkStatus();
+  return ForElements(DType::kFloat32, count, [&](auto, auto at_once) {
+    constexpr int kCount = decltype(at_once)::value;
+    if constexpr (kCount <= kWidest<float>) {
+      PENSTOCK_LAUNCH((ScaleLogitsKernel<kCount>), CeilDivide(count, kThreads * kCount), kThreads,
+                      0, stream, logits, count, scale, softcap);
+    }
+  });
+}
+
 absl::Status SelectRows(const SelectArgs& args, DType dtype, Stream stream) {
   if (args.rows == 0) return absl::OkStatus();
   return ForElements(dtype, args.width, [&](auto element, auto count) {
@@ -125,26 +173,6 @@ absl::Status SelectRows(const SelectArgs& args, DType dtype, Stream stream) {
     constexpr int kCount = decltype(count)::value;
     PENSTOCK_LAUNCH((SelectRowsKernel<T, kCount>), GridOf<kCount>(args.rows, args.width), kThreads,
                     0, stream, args);
-  });
-}
-
-absl::Status SiluMul(const GateArgs& args, DType dtype, Stream stream) {
-  if (args.rows == 0) return absl::OkStatus();
-  return ForElements(dtype, args.width, [&](auto element, auto count) {
-    using T = decltype(element);
-    constexpr int kCount = decltype(count)::value;
-    PENSTOCK_LAUNCH((SiluMulKernel<T, kCount>), GridOf<kCount>(args.rows, args.width), kThreads, 0,
-                    stream, args);
-  });
-}
-
-absl::Status Gelu(const GeluArgs& args, DType dtype, Stream stream) {
-  if (args.rows == 0) return absl::OkStatus();
-  return ForElements(dtype, args.width, [&](auto element, auto count) {
-    using T = decltype(element);
-    constexpr int kCount = decltype(count)::value;
-    PENSTOCK_LAUNCH((GeluKernel<T, kCount>), GridOf<kCount>(args.rows, args.width), kThreads, 0,
-                    stream, args);
   });
 }
 

@@ -96,7 +96,7 @@ __device__ void LoadCache(const AttentionArgs& args, const Job& job, const void*
 
 __device__ bool Sees(const AttentionArgs& args, const Job& job, int m, int position) {
   const int own = static_cast<int>(job.tile.first_position) + m / job.group;
-  if (position > own) return false;
+  if (position > own || position < FirstOfChunk(args, own)) return false;
   return args.window == 0 || own - position < static_cast<int>(args.window);
 }
 
@@ -113,6 +113,8 @@ __device__ void Score(const AttentionArgs& args, const Job& job, int first, int 
       const float* k = shared.cache + key * KeyStride(dim);
       const float* q = shared.queries + m * dim;
       for (int d = 0; d < dim; ++d) score += q[d] * k[d];
+      score = AdjustedScore(args, score, blockIdx.y * job.group + m % job.group, first + key,
+                            static_cast<int>(job.tile.first_position) + m / job.group);
     }
     shared.scores[i] = score;
   }
@@ -251,6 +253,11 @@ __global__ void MergeKernel(AttentionArgs args) {
     maximum = fmaxf(maximum, __shfl_xor_sync(kAllLanes, maximum, step));
   }
   float total = 0.0f;
+  if (args.sinks != nullptr) {
+    const float sink = ToFloat(static_cast<const T*>(args.sinks)[head]);
+    maximum = fmaxf(maximum, sink);
+    total = expf(sink - maximum);
+  }
   float sums[kMaxDim / kWarp] = {};
   for (int first = 0; first < partitions; first += kWarp) {
     const int count = partitions - first < kWarp ? partitions - first : kWarp;

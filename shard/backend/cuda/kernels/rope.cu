@@ -8,11 +8,12 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 
-// Where a head of the row lies in the cache; null for query heads, which the cache does not hold.
+// Where a head of the row lies in the cache; null for query heads, which the cache does not hold,
+// and where nothing is written.
 template <class T>
 __device__ T* InCache(const RopeArgs& args, std::uint32_t head) {
   const HeadShape shape = args.shape;
-  if (head < shape.heads) return nullptr;
+  if (head < shape.heads || args.keys == nullptr) return nullptr;
   const bool is_key = head < shape.heads + shape.kv_heads;
   const std::uint32_t kv_head = (head - shape.heads) % shape.kv_heads;
   return static_cast<T*>(is_key ? args.keys : args.values) +
@@ -55,6 +56,23 @@ __device__ void CopyToCache(const RopeArgs& args, const T* row, std::uint32_t he
   }
 }
 
+// After the rotation, which other threads have written.
+template <int kCount, class T>
+__device__ void GrowQueries(const RopeArgs& args, T* row) {
+  __syncthreads();
+  const std::uint32_t position = args.positions[blockIdx.x];
+  const std::uint32_t steps = (position + args.growth_first) / args.growth_period;
+  const float growth = log1pf(static_cast<float>(steps)) * args.growth_rate + 1.0f;
+  const std::uint32_t width = args.shape.heads * args.shape.head_dim;
+  for (std::uint32_t at = threadIdx.x * kCount; at < width; at += kThreads * kCount) {
+    float values[kCount];
+    Load<kCount>(row + at, values);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) values[i] *= growth;
+    Store<kCount>(row + at, values);
+  }
+}
+
 // A block per row. Its threads rotate pieces of query and key heads, then copy what is not rotated:
 // the rest of key heads, and value heads.
 template <class T, int kCount>
@@ -66,12 +84,16 @@ __global__ void RopeKvWriteKernel(RopeArgs args) {
   const std::uint32_t rotated = (shape.heads + shape.kv_heads) * pieces;
   const std::uint32_t row_heads = shape.heads + 2 * shape.kv_heads;
   T* const row = static_cast<T*>(args.qkv) + std::uint64_t{blockIdx.x} * row_heads * shape.head_dim;
-  const std::uint64_t angles = static_cast<std::uint64_t>(args.positions[blockIdx.x]) * half;
+  const std::uint64_t angles =
+      std::uint64_t{args.by_row ? blockIdx.x : static_cast<unsigned>(args.positions[blockIdx.x])} *
+      half;
   for (std::uint32_t i = threadIdx.x; i < rotated; i += kThreads) {
     const std::uint32_t head = i / pieces;
     Rotate<kCount>(row + head * shape.head_dim, InCache<T>(args, head), args.cos + angles,
                    args.sin + angles, static_cast<int>(i % pieces) * kCount, half);
   }
+  if (args.growth_rate != 0.0f) GrowQueries<kCount>(args, row);
+  if (args.keys == nullptr) return;
   const std::uint32_t first_value = shape.heads + shape.kv_heads;
   CopyToCache<kCount>(args, row, shape.heads, first_value, args.rotary);
   CopyToCache<kCount>(args, row, first_value, row_heads, 0);

@@ -59,6 +59,15 @@ class Values {
     std::memcpy(&bytes_[2 * i], &half, 2);
   }
 
+  // To the nearest element, of two as near to the even one.
+  void SetRounded(std::size_t i, float value) {
+    std::uint32_t wide = 0;
+    std::memcpy(&wide, &value, 4);
+    if (dtype_ == DType::kBFloat16) wide += 0x7fff + ((wide >> 16) & 1);
+    std::memcpy(&value, &wide, 4);
+    Set(i, value);
+  }
+
  private:
   Values(std::size_t count, DType dtype) : dtype_(dtype), bytes_(count * DTypeBytes(dtype)) {}
 

@@ -98,6 +98,123 @@ TEST_P(KernelTest, AddLayerNormUpdatesTheResidualAndNormalizes) {
   }
 }
 
+// Norm of `width` doubles from `at` on, without a weight.
+std::vector<double> Normalized(const Values& values, std::size_t at, std::size_t width, double eps,
+                               bool layer_norm) {
+  double mean = 0, squares = 0;
+  for (std::size_t i = 0; layer_norm && i < width; ++i) mean += values[at + i] / width;
+  for (std::size_t i = 0; i < width; ++i) squares += std::pow(values[at + i] - mean, 2);
+  std::vector<double> out(width);
+  for (std::size_t i = 0; i < width; ++i) {
+    out[i] = (values[at + i] - mean) / std::sqrt(squares / static_cast<double>(width) + eps);
+  }
+  return out;
+}
+
+TEST_P(KernelTest, NormsInPlaceHaveScalesOffsetsAndNoWeights) {
+  const std::uint32_t rows = 2;
+  for (const std::uint32_t width : {31u, 64u}) {
+    for (const bool layer_norm : {false, true}) {
+      for (const bool weighted : {false, true}) {
+        Values in = Random(rows * width), add = Random(rows * width), weight = Random(width);
+        Values sum = Zeros(rows * width);
+        for (std::uint32_t i = 0; i < rows * width; ++i) {
+          sum.Set(i, static_cast<float>(in[i] + add[i] * 0.25));
+        }
+        std::vector<double> want;
+        for (std::uint32_t r = 0; r < rows; ++r) {
+          for (const double value : Normalized(sum, r * width, width, 1e-2, layer_norm)) {
+            want.push_back(value * (weighted ? weight[want.size() % width] + 1.0 : 1.0));
+          }
+        }
+        NormArgs args{in.data(), add.data(), weighted ? weight.data() : nullptr, in.data(), rows,
+                      width,     1e-2f};
+        args.add_scale = 0.25f;
+        args.weight_offset = 1.0f;
+        ASSERT_TRUE(Ran(layer_norm ? AddLayerNorm(args, GetParam(), nullptr)
+                                   : AddRmsNorm(args, GetParam(), nullptr)));
+        ExpectNear(in, want);
+      }
+    }
+  }
+}
+
+TEST_P(KernelTest, AddsAndCopies) {
+  for (const std::uint32_t width : {31u, 64u}) {
+    Values in = Random(2 * width), add = Random(2 * width), out = Zeros(2 * width);
+    std::vector<double> want;
+    for (std::uint32_t i = 0; i < 2 * width; ++i) want.push_back(in[i] + add[i]);
+    const NormArgs args{in.data(), add.data(), nullptr, out.data(), 2, width};
+    ASSERT_TRUE(Ran(AddAndCopy(args, GetParam(), nullptr)));
+    ExpectNear(in, want);
+    ExpectNear(out, want);
+  }
+}
+
+TEST_P(KernelTest, LayerNormsOfHeadsHaveWeightsByHead) {
+  const HeadShape shape{3, 1, 20};
+  Values qkv = Random(2 * 5 * 20), query = Random(3 * 20), bias = Random(3 * 20);
+  std::vector<double> want;
+  for (std::uint32_t head = 0; head < 10; ++head) {
+    const bool is_query = head % 5 < 3;
+    const std::vector<double> normal = Normalized(qkv, head * 20, 20, 1e-2, true);
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      const std::uint32_t own = head % 5 * 20 + i;
+      want.push_back(is_query ? normal[i] * query[own] + bias[own] : qkv[head * 20 + i]);
+    }
+  }
+  HeadNormArgs args{qkv.data(), query.data(), nullptr, shape, 2, 1e-2f};
+  args.layer_norm = args.by_head = true;
+  args.query_bias = bias.data();
+  ASSERT_TRUE(Ran(HeadNorm(args, GetParam(), nullptr)));
+  ExpectNear(qkv, want);
+}
+
+TEST_P(KernelTest, PlainNormsOfHeadsReachValuesIfAsked) {
+  const HeadShape shape{2, 1, 16};
+  for (const bool values : {false, true}) {
+    Values qkv = Random(4 * 16);
+    std::vector<double> want;
+    for (std::uint32_t head = 0; head < 4; ++head) {
+      const std::vector<double> normal = Normalized(qkv, head * 16, 16, 1e-6, false);
+      for (std::uint32_t i = 0; i < 16; ++i) {
+        want.push_back(head < 3 || values ? normal[i] : qkv[head * 16 + i]);
+      }
+    }
+    HeadNormArgs args{qkv.data(), nullptr, nullptr, shape, 1, 1e-6f};
+    args.plain = true;
+    args.values = values;
+    ASSERT_TRUE(Ran(HeadNorm(args, GetParam(), nullptr)));
+    ExpectNear(qkv, want);
+  }
+}
+
+TEST_P(KernelTest, NormsOverAllHeadsUseTheSumsOfAllRanks) {
+  const HeadShape shape{3, 1, 24};
+  const std::uint32_t rows = 2, width = 5 * 24;
+  Values qkv = Random(rows * width), query = Random(3 * 24), key = Random(24);
+  SharedVector<float> squares(2 * rows);
+  std::vector<double> want, sums(2 * rows);
+  for (std::uint32_t i = 0; i < rows * width; ++i) {
+    if (i % width < 4 * 24) sums[i / width * 2 + (i % width < 72 ? 0 : 1)] += qkv[i] * qkv[i];
+  }
+  for (std::uint32_t i = 0; i < rows * width; ++i) {
+    const std::uint32_t at = i % width;
+    const double scale_query = 1 / std::sqrt(2 * sums[i / width * 2] / 144 + 1e-6);
+    const double scale_key = 1 / std::sqrt(2 * sums[i / width * 2 + 1] / 48 + 1e-6);
+    want.push_back(at < 72   ? qkv[i] * scale_query * query[at]
+                   : at < 96 ? qkv[i] * scale_key * key[at - 72]
+                             : qkv[i]);
+  }
+  ASSERT_TRUE(Ran(SumSquares({qkv.data(), squares.data(), shape, rows}, GetParam(), nullptr)));
+  for (std::uint32_t i = 0; i < 2 * rows; ++i) EXPECT_NEAR(squares[i], sums[i], 1e-4 * sums[i]);
+  for (float& square : squares) square *= 2;  // another rank has as much
+  ASSERT_TRUE(Ran(
+      WidthNorm({qkv.data(), squares.data(), query.data(), key.data(), shape, rows, 144, 48, 1e-6f},
+                GetParam(), nullptr)));
+  ExpectNear(qkv, want);
+}
+
 TEST_P(KernelTest, HeadNormTouchesQueriesAndKeysOnly) {
   const HeadShape shape{4, 2, 80};
   const std::uint32_t rows = 2, width = (4 + 2 * 2) * 80;
@@ -115,8 +232,8 @@ TEST_P(KernelTest, HeadNormTouchesQueriesAndKeysOnly) {
                                             : value * scale * query[i];
     }
   }
-  ASSERT_TRUE(Ran(HeadRmsNorm({qkv.data(), query.data(), key.data(), shape, rows, 1e-6f},
-                              GetParam(), nullptr)));
+  ASSERT_TRUE(Ran(
+      HeadNorm({qkv.data(), query.data(), key.data(), shape, rows, 1e-6f}, GetParam(), nullptr)));
   ExpectNear(qkv, want);
 }
 
@@ -158,38 +275,36 @@ TEST_P(KernelTest, RopeRotatesAndWritesTheRowsOfTheCache) {
   }
 }
 
-TEST_P(KernelTest, SiluMul) {
-  for (std::uint32_t width : {77u, 2056u}) {
-    const std::uint32_t rows = 3;
-    const Values in = Random(rows * 2 * width, 4.0f);
-    Values out = Zeros(rows * width);
-    std::vector<double> want(rows * width);
-    for (std::uint32_t i = 0; i < rows * width; ++i) {
-      const double gate = in[i / width * 2 * width + i % width];
-      want[i] = gate / (1 + std::exp(-gate)) * in[i / width * 2 * width + width + i % width];
-    }
-    ASSERT_TRUE(Ran(SiluMul({in.data(), out.data(), rows, width}, GetParam(), nullptr)));
-    ExpectNear(out, want);
+TEST_P(KernelTest, RopeWithoutACacheTurnsByRowAndLetsQueriesGrow) {
+  const HeadShape shape{2, 1, 8};
+  Values qkv = Random(2 * 4 * 8);
+  const SharedVector<std::int32_t> positions = {3, 9};
+  SharedVector<float> cos(2 * 2), sin(2 * 2);
+  for (std::size_t i = 0; i < cos.size(); ++i) {
+    cos[i] = std::cos(0.3f * static_cast<float>(i + 1));
+    sin[i] = std::sin(0.3f * static_cast<float>(i + 1));
   }
-}
-
-TEST_P(KernelTest, GeluIsExactOrByTanh) {
-  for (std::uint32_t width : {77u, 2056u}) {
-    const std::uint32_t rows = 3;
-    const Values in = Random(rows * width, 3.0f);
-    Values out = Zeros(rows * width);
-    for (const bool tanh : {false, true}) {
-      std::vector<double> want(rows * width);
-      for (std::uint32_t i = 0; i < rows * width; ++i) {
-        const double x = in[i];
-        const double phi = tanh ? std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))
-                                : std::erf(x / std::sqrt(2.0));
-        want[i] = 0.5 * x * (1 + phi);
-      }
-      ASSERT_TRUE(Ran(Gelu({in.data(), out.data(), rows, width, tanh}, GetParam(), nullptr)));
-      ExpectNear(out, want);
+  std::vector<double> want;
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    const std::uint32_t row = i / 32, head = i / 8 % 4, d = i % 8;
+    double value = qkv[i];
+    if (head < 3 && d < 4) {
+      const double c = cos[row * 2 + d % 2], s = sin[row * 2 + d % 2];
+      value = value * c + (d < 2 ? -qkv[i + 2] : qkv[i - 2]) * s;
     }
+    const double growth = 1 + 0.5 * std::log(1 + std::floor((positions[row] + 1) / 4));
+    want.push_back(head < 2 ? value * growth : value);
   }
+  RopeArgs args{qkv.data(), cos.data(), sin.data(), positions.data()};
+  args.shape = shape;
+  args.rows = 2;
+  args.rotary = 4;
+  args.by_row = true;
+  args.growth_rate = 0.5f;
+  args.growth_period = 4;
+  args.growth_first = 1;
+  ASSERT_TRUE(Ran(RopeKvWrite(args, GetParam(), nullptr)));
+  ExpectNear(qkv, want);
 }
 
 TEST_P(KernelTest, EmbeddingGivesZerosForTokensOfOtherRanks) {

@@ -20,6 +20,15 @@ struct Case {
   std::uint32_t window = 0;
   DType dtype = DType::kFloat32;
   std::uint32_t block_size = 16;
+  // As in AttentionArgs.
+  std::uint32_t chunk = 0;
+  float softcap = 0.0f;
+  bool sinks = false;
+  bool slopes = false;
+  float rounded_scale = 0.0f;
+
+  bool IsAdjusted() const { return chunk > 0 || softcap != 0.0f || sinks || slopes; }
+  AttentionKind Kind() const { return AttentionKindOf(dtype, shape, block_size, IsAdjusted()); }
 };
 
 void PrintTo(const Case& each, std::ostream* out) { *out << each.name; }
@@ -48,6 +57,10 @@ class AttentionBatch {
     values_ = Values::Random(cache * c.shape.head_dim, c.dtype, 1.0f, generator_);
     qkv_ = Values::Random(std::size_t{rows_} * RowHeads() * c.shape.head_dim, c.dtype, 1.0f,
                           generator_);
+    if (c.sinks) sinks_ = Values::Random(c.shape.heads, c.dtype, 4.0f, generator_);
+    for (std::uint32_t i = 0; c.slopes && i < c.shape.heads; ++i) {
+      slopes_.push_back(1.0f / static_cast<float>(3 + 2 * i));
+    }
   }
 
   Values Run() {
@@ -73,8 +86,9 @@ class AttentionBatch {
   }
 
   Values Run(const std::vector<RaggedSegment>& segments, const std::vector<std::uint32_t>& starts) {
-    const AttentionKind kind = AttentionKindOf(case_.dtype, case_.shape, case_.block_size);
-    const AttentionWork work = PlanAttention(segments, starts, case_.shape, case_.window, kind);
+    const AttentionKind kind = case_.Kind();
+    const AttentionWork work =
+        PlanAttention(segments, starts, case_.shape, case_.window, kind, case_.chunk);
     SharedVector<float> workspace(WorkspaceFloats(work.items.size(), case_.shape), std::nanf(""));
     Values out =
         Values::Zeros(std::size_t{rows_} * case_.shape.heads * case_.shape.head_dim, case_.dtype);
@@ -106,6 +120,11 @@ class AttentionBatch {
     args.scale = kScale;
     args.shape = case_.shape;
     args.kind = kind;
+    args.chunk = case_.chunk;
+    args.softcap = case_.softcap;
+    args.rounded_scale = case_.rounded_scale;
+    if (case_.sinks) args.sinks = sinks_.data();
+    if (case_.slopes) args.slopes = slopes_.data();
     EXPECT_TRUE(PagedAttention(args, case_.dtype, nullptr).ok());
     EXPECT_TRUE(FinishKernels().ok());
     return out;
@@ -122,7 +141,8 @@ class AttentionBatch {
     }
     const std::uint32_t own = parts_[part_index].context + row;
     const std::uint32_t begin =
-        case_.window == 0 || own < case_.window ? 0 : own - case_.window + 1;
+        std::max(case_.window == 0 || own < case_.window ? 0 : own - case_.window + 1,
+                 case_.chunk == 0 ? 0 : own / case_.chunk * case_.chunk);
     const std::size_t dim = case_.shape.head_dim;
     const std::size_t query = (std::size_t{first_row + row} * RowHeads() + head) * dim;
     const std::uint32_t kv_head = head / (case_.shape.heads / case_.shape.kv_heads);
@@ -136,10 +156,11 @@ class AttentionBatch {
     for (std::uint32_t p = begin; p <= own; ++p) {
       double score = 0;
       for (std::size_t d = 0; d < dim; ++d) score += qkv_[query + d] * keys_[cache_row(p) + d];
-      weights.push_back(score * kScale);
+      weights.push_back(Adjusted(score * kScale, head, p, own));
     }
-    const double largest = *std::max_element(weights.begin(), weights.end());
-    double total = 0;
+    double largest = *std::max_element(weights.begin(), weights.end());
+    if (case_.sinks) largest = std::max(largest, sinks_[head]);
+    double total = case_.sinks ? std::exp(sinks_[head] - largest) : 0;
     for (double& weight : weights) total += weight = std::exp(weight - largest);
     std::vector<double> out(dim);
     for (std::uint32_t p = begin; p <= own; ++p) {
@@ -152,6 +173,22 @@ class AttentionBatch {
 
  private:
   static constexpr float kScale = 0.3f;
+
+  double Adjusted(double score, std::uint32_t head, std::uint32_t position,
+                  std::uint32_t own) const {
+    if (case_.softcap != 0.0f) score = case_.softcap * std::tanh(score / case_.softcap);
+    if (!case_.slopes) return score;
+    if (case_.rounded_scale == 0.0f) {
+      return score + slopes_[head] * (static_cast<double>(position) - own);
+    }
+    const auto rounded = [](float value) {
+      Values values = Values::Zeros(1, DType::kBFloat16);
+      values.SetRounded(0, value);
+      return static_cast<float>(values[0]);
+    };
+    const float place = rounded(static_cast<float>(position));
+    return score + double{rounded(rounded(slopes_[head]) * place)} * case_.rounded_scale;
+  }
   std::uint32_t BlocksOf(const Part& part) const {
     return (part.context + part.rows + case_.block_size - 1) / case_.block_size;
   }
@@ -165,6 +202,8 @@ class AttentionBatch {
   Values keys_ = Values::Zeros(0, DType::kFloat32);
   Values values_ = Values::Zeros(0, DType::kFloat32);
   Values qkv_ = Values::Zeros(0, DType::kFloat32);
+  Values sinks_ = Values::Zeros(0, DType::kFloat32);
+  SharedVector<float> slopes_;
 };
 
 class PagedAttentionTest : public testing::TestWithParam<Case> {
@@ -172,8 +211,7 @@ class PagedAttentionTest : public testing::TestWithParam<Case> {
   // Weights that are rounded to bfloat16, then the output, are each off by up to 2^-9 of the
   // largest value, which is 1.
   static double Tolerance(const Case& c) {
-    const bool tensor_cores =
-        AttentionKindOf(c.dtype, c.shape, c.block_size) == AttentionKind::kTensorCores;
+    const bool tensor_cores = c.Kind() == AttentionKind::kTensorCores;
     return tensor_cores ? 4.2e-3 : c.dtype == DType::kFloat32 ? 2e-5 : 1e-2;
   }
 
@@ -222,6 +260,23 @@ INSTANTIATE_TEST_SUITE_P(Float, PagedAttentionTest,
                                          Case{"Blocks32", {2, 2, 16}, 0, DType::kFloat32, 32}),
                          [](const auto& param) { return param.param.name; });
 
+INSTANTIATE_TEST_SUITE_P(
+    AdjustedFloat, PagedAttentionTest,
+    testing::Values(
+        Case{.name = "Softcap", .shape = {2, 1, 64}, .softcap = 1.5f},
+        Case{.name = "SinksOverPartitions", .shape = {4, 2, 16}, .sinks = true},
+        Case{.name = "Slopes", .shape = {6, 6, 8}, .slopes = true},
+        Case{.name = "RoundedSlopes", .shape = {4, 1, 16}, .slopes = true, .rounded_scale = 0.25f},
+        Case{.name = "ChunksAndWindow", .shape = {2, 2, 16}, .window = 50, .chunk = 37},
+        Case{.name = "All",
+             .shape = {2, 1, 32},
+             .dtype = kBf16,
+             .chunk = 200,
+             .softcap = 2.0f,
+             .sinks = true,
+             .slopes = true}),
+    [](const auto& param) { return param.param.name; });
+
 class TensorAttentionTest : public PagedAttentionTest {};
 
 TEST_P(TensorAttentionTest, EqualsPlainAttention) {
@@ -244,6 +299,32 @@ INSTANTIATE_TEST_SUITE_P(Shapes, TensorAttentionTest,
                                          Case{"Dim256", {1, 1, 256}, 0, kBf16},
                                          Case{"OnePositionBlocks", {3, 1, 16}, 7, kBf16, 1}),
                          [](const auto& param) { return param.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Adjusted, TensorAttentionTest,
+    testing::Values(Case{.name = "Softcap", .shape = {4, 2, 256}, .dtype = kBf16, .softcap = 1.5f},
+                    Case{.name = "SinksAndWindow",
+                         .shape = {8, 1, 64},
+                         .window = 128,
+                         .dtype = kBf16,
+                         .sinks = true},
+                    Case{.name = "Sinks", .shape = {4, 2, 16}, .dtype = kBf16, .sinks = true},
+                    Case{.name = "Slopes", .shape = {4, 4, 64}, .dtype = kBf16, .slopes = true},
+                    Case{.name = "RoundedSlopes",
+                         .shape = {8, 1, 64},
+                         .dtype = kBf16,
+                         .slopes = true,
+                         .rounded_scale = 0.125f},
+                    Case{.name = "Chunks", .shape = {5, 1, 128}, .dtype = kBf16, .chunk = 70},
+                    Case{.name = "All",
+                         .shape = {2, 1, 16},
+                         .window = 90,
+                         .dtype = kBf16,
+                         .chunk = 100,
+                         .softcap = 2.0f,
+                         .sinks = true,
+                         .slopes = true}),
+    [](const auto& param) { return param.param.name; });
 
 TEST_F(TensorAttentionTest, ReadsLongPartitionsAndContexts) {
   PENSTOCK_DEVICE_OR_SKIP();

@@ -115,8 +115,8 @@ TEST_F(SkinnyLinearTest, AGateAfterItHasTheBitsOfItsOwnKernel) {
                    both.data(),   size.rows,     size.in_width,
                    2 * size.width};
     ASSERT_TRUE(Ran(SkinnyLinear(args, nullptr)));
-    ASSERT_TRUE(
-        Ran(SiluMul({both.data(), want.data(), size.rows, size.width}, DType::kBFloat16, nullptr)));
+    ASSERT_TRUE(Ran(ActivateGate({both.data(), want.data(), size.rows, size.width},
+                                 DType::kBFloat16, nullptr)));
     args.gated = true;
     args.linear.out = got.data();
     ASSERT_TRUE(Ran(SkinnyLinear(args, nullptr)));

@@ -1,0 +1,495 @@
+// Attention on tensor cores: items (flash decoding) and chunks (FlashAttention-2) by one kernel.
+//
+// A block has four warps and 16 query rows for each warp that has rows of its own: four for chunks;
+// one for items, where the warps share the rows and divide each tile of keys among them, and add up
+// at the end. Query m of a block is row m / group, head m % group. Keys and values go through
+// shared memory in two turns: while a tile is multiplied, the next one is on its way.
+#pragma once
+
+#include <cstdint>
+
+#include "common/status.h"
+#include "shard/backend/cuda/kernels/attention_parts.cuh"
+#include "shard/backend/cuda/kernels/tensor_core.cuh"
+
+namespace penstock::shard::cuda::on_tensor_cores {
+
+constexpr int kThreads = 128;
+constexpr int kWarps = kThreads / kWarp;
+constexpr int kRows = 16;   // of a product
+constexpr int kDepth = 16;  // of a product
+constexpr int kColumns = 8;
+constexpr int kChunk = 8;  // elements of a copy
+constexpr float kLog2E = 1.4426950408889634f;
+constexpr float kLn2 = 0.6931471805599453f;
+
+// kAdjustedScores: AttentionArgs::IsAdjusted.
+template <int kHeadDim, bool kItems, bool kAdjustedScores>
+struct Geometry {
+  static constexpr int kDim = kHeadDim;
+  static constexpr bool kAdjusted = kAdjustedScores;
+  static constexpr int kRowWarps = kItems ? 1 : kWarps;
+  static constexpr int kKeyWarps = kWarps / kRowWarps;
+  static constexpr int kQueries = kRows * kRowWarps;
+  // Two turns of 64 keys of 256 dimensions beside 64 queries are more than an A100 has.
+  static constexpr int kKeys = kDim > 128 && !kItems ? 32 : 64;
+  static constexpr int kKeysOfWarp = kKeys / kKeyWarps;
+  // An odd number of 16 bytes: eight rows of a matrix lie in different banks.
+  static constexpr int kStride = kDim + kChunk;
+  static constexpr int kScoreTiles = kKeysOfWarp / kColumns;
+  static constexpr int kOutTiles = kDim / kColumns;
+  static constexpr int kSteps = kDim / kDepth;
+  // Fragments of the queries stay in registers where there are enough of them.
+  static constexpr bool kKeepQueries = kDim <= 128;
+
+  static constexpr int kQueryElements = kQueries * kStride;
+  static constexpr int kTileElements = kKeys * kStride;
+  static constexpr std::size_t kSharedBytes = (kQueryElements + 4 * kTileElements) * sizeof(Bf16);
+  static constexpr int kOutStride = kDim + 4;  // floats, where the warps of an item add up
+  static_assert((kWarps * kRows * (kOutStride + 2)) * sizeof(float) <=
+                4 * kTileElements * sizeof(Bf16));
+  static_assert(kSharedBytes <= 163 << 10);
+};
+
+// What a block knows about its work.
+struct Job {
+  AttentionTile tile;
+  int begin, end;  // positions
+  int group;
+  int queries;
+  unsigned block_shift;
+};
+
+// Of the shared memory.
+template <class G>
+struct Shared {
+  Bf16* queries;  // [kQueries][kStride]
+  Bf16* keys;     // [2][kKeys][kStride]
+  Bf16* values;   // the same
+
+  __device__ explicit Shared(float* memory)
+      : queries(reinterpret_cast<Bf16*>(memory)),
+        keys(queries + G::kQueryElements),
+        values(keys + 2 * G::kTileElements) {}
+};
+
+// What a thread holds of its warp's rows: of row lane / 4 at [0], of the one 8 further at [1].
+template <class G>
+struct Rows {
+  float out[G::kOutTiles][4] = {};
+  float maximum[2] = {-INFINITY, -INFINITY};  // of scores * scale * log2(e), over four lanes
+  float total[2] = {};                        // the thread's share
+};
+
+template <class G>
+struct Queries {
+  std::uint32_t fragments[G::kKeepQueries ? G::kSteps : 1][4];
+};
+
+__device__ inline int Lane() { return static_cast<int>(threadIdx.x % kWarp); }
+template <class G>
+__device__ int RowWarp() {
+  return static_cast<int>(threadIdx.x / kWarp) % G::kRowWarps;
+}
+template <class G>
+__device__ int KeyWarp() {
+  return static_cast<int>(threadIdx.x / kWarp) / G::kRowWarps;
+}
+
+// The offset of the 16 bytes that a lane addresses for a fragment of A or of transposed B. The
+// matrices of a fragment: 8 rows, the next 8 rows, then the same rows 8 columns on.
+__device__ inline int RowsFirst(int stride) {
+  return (Lane() % 16) * stride + Lane() / 16 * kChunk;
+}
+// For B from rows of keys: 8 rows, the same rows 8 columns on, then the next 8 rows likewise.
+__device__ inline int ColumnsFirst(int stride) {
+  return (Lane() % 8 + Lane() / 16 * 8) * stride + Lane() / 8 % 2 * kChunk;
+}
+
+template <class G>
+__device__ void LoadQueries(const AttentionArgs& args, const Job& job, Bf16* to) {
+  constexpr int kChunks = G::kDim / kChunk;
+  const std::uint32_t row_heads = args.shape.heads + 2 * args.shape.kv_heads;
+  const Bf16* const qkv = static_cast<const Bf16*>(args.qkv);
+  for (int i = threadIdx.x; i < G::kQueries * kChunks; i += kThreads) {
+    const int m = i / kChunks;
+    const int at = i % kChunks * kChunk;
+    const bool there = m < job.queries;
+    const std::uint64_t row = job.tile.first_row + (there ? m / job.group : 0);
+    const std::uint64_t head = blockIdx.y * job.group + (there ? m % job.group : 0);
+    CopyAsync(to + m * G::kStride + at, qkv + (row * row_heads + head) * G::kDim + at, there);
+  }
+}
+
+// Positions [first, first + kKeys) of one cache array; zeros after the last one of the job, where
+// memory may hold a NaN, and 0 * NaN is not 0.
+template <class G>
+__device__ void LoadCache(const AttentionArgs& args, const Job& job, const void* cache, int first,
+                          Bf16* to) {
+  constexpr int kChunks = G::kDim / kChunk;
+  const std::uint32_t* const blocks = args.blocks + job.tile.table;
+#pragma unroll 4
+  for (int i = threadIdx.x; i < G::kKeys * kChunks; i += kThreads) {
+    const int key = i / kChunks;
+    const int at = i % kChunks * kChunk;
+    const bool there = first + key < job.end;
+    const std::uint32_t position = there ? first + key : first;
+    const std::uint64_t row =
+        (std::uint64_t{blocks[position >> job.block_shift]} << job.block_shift) +
+        (position & (args.block_size - 1));
+    const Bf16* const from =
+        static_cast<const Bf16*>(cache) + (row * args.shape.kv_heads + blockIdx.y) * G::kDim + at;
+    CopyAsync(to + key * G::kStride + at, from, there);
+  }
+}
+
+template <class G>
+__device__ void KeepQueries(const Bf16* queries, Queries<G>& kept) {
+  if constexpr (G::kKeepQueries) {
+    const Bf16* const own = queries + RowWarp<G>() * kRows * G::kStride + RowsFirst(G::kStride);
+#pragma unroll
+    for (int k = 0; k < G::kSteps; ++k) LoadMatrices(kept.fragments[k], own + k * kDepth);
+  }
+}
+
+// scores[n] = queries * keys^T for 8 keys each.
+template <class G>
+__device__ void Score(const Shared<G>& shared, const Queries<G>& kept, const Bf16* keys,
+                      float (&scores)[G::kScoreTiles][4]) {
+  const Bf16* const queries =
+      shared.queries + RowWarp<G>() * kRows * G::kStride + RowsFirst(G::kStride);
+  const Bf16* const own =
+      keys + KeyWarp<G>() * G::kKeysOfWarp * G::kStride + ColumnsFirst(G::kStride);
+#pragma unroll
+  for (int k = 0; k < G::kSteps; ++k) {
+    std::uint32_t a[4];
+    if constexpr (G::kKeepQueries) {
+      memcpy(a, kept.fragments[k], sizeof a);
+    } else {
+      LoadMatrices(a, queries + k * kDepth);
+    }
+#pragma unroll
+    for (int n = 0; n < G::kScoreTiles; n += 2) {
+      std::uint32_t b[4];
+      LoadMatrices(b, own + n * kColumns * G::kStride + k * kDepth);
+      MultiplyAdd(scores[n], a, b[0], b[1]);
+      MultiplyAdd(scores[n + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+// The scores of softmax, times log2(e), where they are more than scaled products.
+template <class G>
+__device__ void Adjust(const AttentionArgs& args, const Job& job, int first,
+                       float (&scores)[G::kScoreTiles][4]) {
+  const int key = first + KeyWarp<G>() * G::kKeysOfWarp + Lane() % 4 * 2;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int m = RowWarp<G>() * kRows + Lane() / 4 + half * 8;
+    const int own = static_cast<int>(job.tile.first_position) + m / job.group;
+    const std::uint32_t head = blockIdx.y * job.group + m % job.group;
+#pragma unroll
+    for (int n = 0; n < G::kScoreTiles; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float& score = scores[n][half * 2 + i];
+        score = AdjustedScore(args, score * args.scale, head, key + n * kColumns + i, own) * kLog2E;
+      }
+    }
+  }
+}
+
+// Sets scores of positions that a row must not attend to to -infinity. Skips a tile without any.
+template <class G>
+__device__ void Mask(const AttentionArgs& args, const Job& job, int first,
+                     float (&scores)[G::kScoreTiles][4]) {
+  const int first_row = static_cast<int>(job.tile.first_position);
+  const int last_row = first_row + static_cast<int>(job.tile.rows) - 1;
+  const int window = static_cast<int>(args.window);
+  if (first + G::kKeys - 1 <= first_row && first + G::kKeys <= job.end &&
+      (window == 0 || last_row - first < window) &&
+      (!G::kAdjusted || first >= FirstOfChunk(args, last_row))) {
+    return;
+  }
+  const int key = first + KeyWarp<G>() * G::kKeysOfWarp + Lane() % 4 * 2;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int m = RowWarp<G>() * kRows + Lane() / 4 + half * 8;
+    const int own = first_row + m / job.group;
+    const int last = own < job.end ? own : job.end - 1;
+    int before = window == 0 ? -1 : own - window;
+    if (G::kAdjusted && before < FirstOfChunk(args, own) - 1) before = FirstOfChunk(args, own) - 1;
+#pragma unroll
+    for (int n = 0; n < G::kScoreTiles; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int position = key + n * kColumns + i;
+        if (position > last || position <= before) scores[n][half * 2 + i] = -INFINITY;
+      }
+    }
+  }
+}
+
+__device__ inline float OverRow(float value) {
+  value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, 1));
+  return fmaxf(value, __shfl_xor_sync(kAllLanes, value, 2));
+}
+__device__ inline float SumOverRow(float value) {
+  value += __shfl_xor_sync(kAllLanes, value, 1);
+  return value + __shfl_xor_sync(kAllLanes, value, 2);
+}
+
+// Scores become weights relative to the maximum so far, and what came before is corrected.
+template <class G>
+__device__ void Soften(float scale_log2, float (&scores)[G::kScoreTiles][4], Rows<G>& rows) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    float largest = -INFINITY;
+#pragma unroll
+    for (int n = 0; n < G::kScoreTiles; ++n) {
+      largest = fmaxf(largest, fmaxf(scores[n][half * 2], scores[n][half * 2 + 1]));
+    }
+    const float maximum = fmaxf(rows.maximum[half], OverRow(largest) * scale_log2);
+    const float base = maximum == -INFINITY ? 0.0f : maximum;  // a row that has seen nothing yet
+    const float before = exp2f(rows.maximum[half] - base);
+    float total = rows.total[half] * before;
+#pragma unroll
+    for (int n = 0; n < G::kScoreTiles; ++n) {
+#pragma unroll
+      for (int i = half * 2; i < half * 2 + 2; ++i) {
+        scores[n][i] = exp2f(scores[n][i] * scale_log2 - base);
+        total += scores[n][i];
+      }
+    }
+    rows.maximum[half] = maximum;
+    rows.total[half] = total;
+#pragma unroll
+    for (int d = 0; d < G::kOutTiles; ++d) {
+      rows.out[d][half * 2] *= before;
+      rows.out[d][half * 2 + 1] *= before;
+    }
+  }
+}
+
+// out += weights * values.
+template <class G>
+__device__ void Mix(const Bf16* values, const float (&weights)[G::kScoreTiles][4], Rows<G>& rows) {
+  const Bf16* const own =
+      values + KeyWarp<G>() * G::kKeysOfWarp * G::kStride + RowsFirst(G::kStride);
+#pragma unroll
+  for (int k = 0; k < G::kKeysOfWarp / kDepth; ++k) {
+    // The accumulators of two products are the fragment of A for 16 keys.
+    const float(&low)[4] = weights[2 * k];
+    const float(&high)[4] = weights[2 * k + 1];
+    const std::uint32_t a[4] = {PackPair(low[0], low[1]), PackPair(low[2], low[3]),
+                                PackPair(high[0], high[1]), PackPair(high[2], high[3])};
+#pragma unroll
+    for (int d = 0; d < G::kOutTiles; d += 2) {
+      std::uint32_t b[4];
+      LoadTransposed(b, own + k * kDepth * G::kStride + d * kColumns);
+      MultiplyAdd(rows.out[d], a, b[0], b[1]);
+      MultiplyAdd(rows.out[d + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+// All positions of the job. Groups of copies, in order: queries and first keys, first values, then
+// in turns the keys and the values of the next tile.
+template <class G>
+__device__ void Attend(const AttentionArgs& args, const Job& job, const Shared<G>& shared,
+                       Rows<G>& rows) {
+  const float scale_log2 = G::kAdjusted ? 1.0f : args.scale * kLog2E;
+  Queries<G> kept;
+  LoadQueries<G>(args, job, shared.queries);
+  LoadCache<G>(args, job, args.keys, job.begin, shared.keys);
+  EndCopyGroup();
+  LoadCache<G>(args, job, args.values, job.begin, shared.values);
+  EndCopyGroup();
+  int turn = 0;
+  for (int first = job.begin; first < job.end; first += G::kKeys, turn = 1 - turn) {
+    const int next = first + G::kKeys;
+    WaitForCopies<1>();
+    __syncthreads();  // the keys are there, and nobody reads the tile before this one any more
+    if (next < job.end) {
+      LoadCache<G>(args, job, args.keys, next, shared.keys + (1 - turn) * G::kTileElements);
+    }
+    EndCopyGroup();
+    if (first == job.begin) KeepQueries<G>(shared.queries, kept);
+    float scores[G::kScoreTiles][4] = {};
+    Score<G>(shared, kept, shared.keys + turn * G::kTileElements, scores);
+    if constexpr (G::kAdjusted) Adjust<G>(args, job, first, scores);
+    Mask<G>(args, job, first, scores);
+    Soften<G>(scale_log2, scores, rows);
+    WaitForCopies<1>();
+    __syncthreads();  // the values are there
+    if (next < job.end) {
+      LoadCache<G>(args, job, args.values, next, shared.values + (1 - turn) * G::kTileElements);
+    }
+    EndCopyGroup();
+    Mix<G>(shared.values + turn * G::kTileElements, scores, rows);
+  }
+  for (float& total : rows.total) total = SumOverRow(total);
+}
+
+// Joins the sink of a head to a row's total. Returns what the row's sum is multiplied by.
+__device__ inline float JoinSink(const AttentionArgs& args, std::uint32_t head, float maximum,
+                                 float& total) {
+  const float sink = ToFloat(static_cast<const Bf16*>(args.sinks)[head]) * kLog2E;
+  const float larger = fmaxf(maximum, sink);
+  const float factor = exp2f(maximum - larger);
+  total = total * factor + exp2f(sink - larger);
+  return factor;
+}
+
+template <class G>
+__device__ void JoinSinks(const AttentionArgs& args, const Job& job, Rows<G>& rows) {
+  if (args.sinks == nullptr) return;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int m = RowWarp<G>() * kRows + Lane() / 4 + half * 8;
+    const float factor = JoinSink(args, blockIdx.y * job.group + m % job.group, rows.maximum[half],
+                                  rows.total[half]);
+#pragma unroll
+    for (int d = 0; d < G::kOutTiles; ++d) {
+      rows.out[d][half * 2] *= factor;
+      rows.out[d][half * 2 + 1] *= factor;
+    }
+  }
+}
+
+// Chunks: rows are done. They leave through the part of shared memory that held their queries, so
+// that 16 bytes are written at a time.
+template <class G>
+__device__ void StoreChunk(const AttentionArgs& args, const Job& job, Bf16* shared,
+                           const Rows<G>& rows) {
+  Bf16* const own = shared + RowWarp<G>() * kRows * G::kStride;
+#pragma unroll
+  for (int d = 0; d < G::kOutTiles; ++d) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const std::uint32_t pair = PackPair(rows.out[d][half * 2] / rows.total[half],
+                                          rows.out[d][half * 2 + 1] / rows.total[half]);
+      Bf16* const to = own + (Lane() / 4 + half * 8) * G::kStride + d * kColumns + Lane() % 4 * 2;
+      *reinterpret_cast<std::uint32_t*>(to) = pair;
+    }
+  }
+  __syncwarp();
+  constexpr int kChunks = G::kDim / kChunk;
+  Bf16* const out = static_cast<Bf16*>(args.out);
+  for (int i = Lane(); i < kRows * kChunks; i += kWarp) {
+    const int m = RowWarp<G>() * kRows + i / kChunks;
+    if (m >= job.queries) break;
+    const std::uint64_t row = job.tile.first_row + m / job.group;
+    const std::uint64_t head = blockIdx.y * job.group + m % job.group;
+    Copy16(out + (row * args.shape.heads + head) * G::kDim + i % kChunks * kChunk,
+           own + i / kChunks * G::kStride + i % kChunks * kChunk);
+  }
+}
+
+// Items: the warps have seen different keys of the same rows. Their sums, maxima and totals meet in
+// shared memory and are added in the order of the warps. A row of one partition is done.
+template <class G>
+__device__ void StorePart(const AttentionArgs& args, const Job& job, float* shared,
+                          const Rows<G>& rows) {
+  float* const sums = shared;                                   // [kWarps][kRows][kOutStride]
+  float* const states = sums + kWarps * kRows * G::kOutStride;  // [kWarps][kRows][2]
+  const int warp = KeyWarp<G>();
+  __syncthreads();  // the last tile has been read
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int m = warp * kRows + Lane() / 4 + half * 8;
+#pragma unroll
+    for (int d = 0; d < G::kOutTiles; ++d) {
+      float* const to = sums + m * G::kOutStride + d * kColumns + Lane() % 4 * 2;
+      to[0] = rows.out[d][half * 2];
+      to[1] = rows.out[d][half * 2 + 1];
+    }
+    if (Lane() % 4 == 0) {
+      states[m * 2] = rows.maximum[half];
+      states[m * 2 + 1] = rows.total[half];
+    }
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < job.queries * G::kDim; i += kThreads) {
+    const int m = i / G::kDim;
+    float maximum = -INFINITY;
+    for (int w = 0; w < kWarps; ++w) maximum = fmaxf(maximum, states[(w * kRows + m) * 2]);
+    const float base = maximum == -INFINITY ? 0.0f : maximum;
+    float sum = 0.0f;
+    float total = 0.0f;
+    for (int w = 0; w < kWarps; ++w) {
+      const float factor = exp2f(states[(w * kRows + m) * 2] - base);
+      sum += sums[(w * kRows + m) * G::kOutStride + i % G::kDim] * factor;
+      total += states[(w * kRows + m) * 2 + 1] * factor;
+    }
+    if (job.tile.partitions == 1) {  // nothing to merge
+      const std::uint64_t row = job.tile.first_row + m / job.group;
+      const std::uint64_t head = blockIdx.y * job.group + m % job.group;
+      if (G::kAdjusted && args.sinks != nullptr) {
+        sum *= JoinSink(args, static_cast<std::uint32_t>(head), maximum, total);
+      }
+      static_cast<Bf16*>(args.out)[(row * args.shape.heads + head) * G::kDim + i % G::kDim] =
+          FromFloat<Bf16>(sum / total);
+      continue;
+    }
+    float* const part = PartOf(args, blockIdx.x, blockIdx.y, m);
+    part[i % G::kDim] = sum;
+    if (i % G::kDim != 0) continue;
+    part[G::kDim] = maximum * kLn2;
+    part[G::kDim + 1] = total;
+  }
+}
+
+template <int kDim, bool kItems, bool kAdjusted>
+__global__ void __launch_bounds__(kThreads)
+    AttentionKernel(AttentionArgs args, unsigned block_shift) {
+  WaitForEarlierKernels();
+  using G = Geometry<kDim, kItems, kAdjusted>;
+  PENSTOCK_DYNAMIC_SHARED(memory);
+  Job job;
+  if constexpr (kItems) {
+    const AttentionItem item = args.items[blockIdx.x];
+    if (item.begin >= item.end) return;  // padding of a recorded step
+    job.tile = args.tiles[item.tile];
+    job.begin = static_cast<int>(item.begin);
+    job.end = static_cast<int>(item.end);
+  } else {
+    job.tile = args.chunks[blockIdx.x];
+    job.begin = static_cast<int>(job.tile.begin);
+    job.end = static_cast<int>(job.tile.first_position + job.tile.rows);
+  }
+  job.group = static_cast<int>(args.shape.heads / args.shape.kv_heads);
+  job.queries = static_cast<int>(job.tile.rows) * job.group;
+  job.block_shift = block_shift;
+  const Shared<G> shared(memory);
+  Rows<G> rows;
+  Attend<G>(args, job, shared, rows);
+  if constexpr (kItems) {
+    StorePart<G>(args, job, reinterpret_cast<float*>(shared.keys), rows);
+  } else {
+    if constexpr (kAdjusted) JoinSinks<G>(args, job, rows);
+    StoreChunk<G>(args, job, shared.queries, rows);
+  }
+}
+
+template <int kDim, bool kItems, bool kAdjusted>
+absl::Status Launch(const AttentionArgs& args, std::uint32_t count, Stream stream) {
+  if (count == 0) return absl::OkStatus();
+  constexpr std::size_t kBytes = Geometry<kDim, kItems, kAdjusted>::kSharedBytes;
+  static const absl::Status allowed = AllowShared(AttentionKernel<kDim, kItems, kAdjusted>, kBytes);
+  if (!allowed.ok()) return allowed;
+  unsigned shift = 0;
+  while ((1u << shift) < args.block_size) ++shift;
+  const dim3 grid(count, args.shape.kv_heads);
+  PENSTOCK_LAUNCH((AttentionKernel<kDim, kItems, kAdjusted>), grid, kThreads, kBytes, stream, args,
+                  shift);
+  return LaunchStatus();
+}
+
+template <int kDim, bool kAdjusted>
+absl::Status LaunchBoth(const AttentionArgs& args, Stream stream) {
+  PENSTOCK_RETURN_IF_ERROR((Launch<kDim, false, kAdjusted>(args, args.chunk_count, stream)));
+  return Launch<kDim, true, kAdjusted>(args, args.item_count, stream);
+}
+
+}  // namespace penstock::shard::cuda::on_tensor_cores
