@@ -1,11 +1,13 @@
 #include "shard/app/cuda/cuda_choice.h"
 
+#include <string>
 #include <utility>
 
 #include "common/log.h"
 #include "common/status.h"
 #include "shard/app/reference_choice.h"
 #include "shard/backend/cuda/cuda_backend.h"
+#include "shard/backend/cuda/device_weights.h"
 #include "shard/backend/cuda/program_check.h"
 
 namespace penstock::shard::cuda {
@@ -22,6 +24,7 @@ absl::Status CudaHasAll(const CudaChoiceOptions& options, const Model& model) {
         "backend cuda has no contrastive search; `contrastive-search` needs backend reference");
   }
   PENSTOCK_RETURN_IF_ERROR(CheckCudaBackend(model.program, model.dtype));
+  PENSTOCK_RETURN_IF_ERROR(CheckQuantization(model.quantization, model.dtype));
   return options.batch_invariant ? CheckBatchInvariant(model.program, model.dtype)
                                  : absl::OkStatus();
 }
@@ -29,6 +32,11 @@ absl::Status CudaHasAll(const CudaChoiceOptions& options, const Model& model) {
 absl::StatusOr<std::unique_ptr<Backend>> MakeReference(const CudaChoiceOptions& options,
                                                        const Model& model,
                                                        const LoadProgress& progress) {
+  if (model.quantization != Quantization::kNone) {
+    return absl::UnimplementedError("--quantize " +
+                                    std::string(QuantizationName(model.quantization)) +
+                                    " needs backend cuda on a GPU");
+  }
   return shard::MakeReference({.device = {Device::Kind::kCuda, 0},
                                .stream = options.stream,
                                .block_size = options.block_size},
@@ -46,15 +54,22 @@ absl::StatusOr<std::unique_ptr<Backend>> Make(const CudaChoiceOptions& options, 
     cuda.dtype = model.dtype;
     cuda.block_size = options.block_size;
     cuda.batch_invariant = options.batch_invariant;
+    cuda.quantization = model.quantization;
     cuda.parts = options.parts;
     return MakeCudaBackend(std::move(cuda), gpu);
   }
   if (options.wanted == "cuda") return has_all;
+  if (model.quantization != Quantization::kNone) return has_all;
   log::Warn(Message(has_all) + "; the slower reference backend runs instead");
   return MakeReference(options, model, progress);
 }
 
 }  // namespace
+
+absl::StatusOr<std::uint64_t> CudaWeightBytes(const Model& model) {
+  return DeviceWeightBytes(model.program, model.weight_plan, model.dtype,
+                           FormOf(model.quantization));
+}
 
 BackendFactory CudaChoice(CudaChoiceOptions options, Gpu& gpu) {
   return [options = std::move(options), &gpu](const Model& model, const LoadProgress& progress) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,8 +53,13 @@ class CudaBackend final : public Backend, public DeviceSampler {
         attention_(ChooseAttention(options_)) {}
   ~CudaBackend() override { FreeGraphs(); }
 
-  absl::Status Initialize(const LoadedWeights& weights) { return runner_.LoadWeights(weights); }
-  std::string Name() const override { return "cuda"; }
+  absl::Status Initialize(const LoadedWeights& weights) {
+    return runner_.LoadWeights(weights, FormOf(options_.quantization));
+  }
+  std::string Name() const override {
+    const std::string_view form = QuantizationName(options_.quantization);
+    return form.empty() ? "cuda" : "cuda/" + std::string(form);
+  }
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
   absl::Status AllocateCache(const KvBlocks& blocks) override;
   absl::Status CopyBlocks(std::span<const BlockCopy> copies) override;
@@ -417,6 +423,7 @@ std::uint64_t CudaBackend::MemoryBytes() const {
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(CudaOptions options, Gpu& gpu) {
   PENSTOCK_RETURN_IF_ERROR(CheckCudaBackend(options.program, options.dtype));
+  PENSTOCK_RETURN_IF_ERROR(CheckQuantization(options.quantization, options.dtype));
   if (options.batch_invariant) {
     PENSTOCK_RETURN_IF_ERROR(CheckBatchInvariant(options.program, options.dtype));
   }

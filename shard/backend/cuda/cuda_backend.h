@@ -12,6 +12,10 @@
 // per step for logits or tokens. The library chooses a GEMM by the number of rows, so the last bits
 // of a result depend on it.
 //
+// Weights may be quantized (device_weights.h). Activations are not: up to 192 rows are multiplied by
+// kernels that read a byte per weight. For more rows a matrix is expanded to bfloat16 first, and
+// the library multiplies.
+//
 // Not offered: contrastive search (Prepare refuses it).
 #pragma once
 
@@ -25,6 +29,7 @@
 #include "shard/backend/cuda/parts.h"
 #include "shard/model/program.h"
 #include "shard/weights/loader.h"
+#include "shard/weights/quantization.h"
 
 namespace penstock::shard::cuda {
 
@@ -37,6 +42,7 @@ struct CudaOptions {
   // into steps: products add in one order for any number of rows, and attention in partitions that
   // begin at position 0. Only for bfloat16 and widths that SkinnyLinear takes.
   bool batch_invariant = false;
+  Quantization quantization = Quantization::kNone;  // of plain weights in bfloat16
   CudaParts parts;
   std::uint32_t max_graph_rows = 512;
 };

@@ -146,4 +146,11 @@ absl::Status CheckBatchInvariant(const Program& program, DType dtype) {
   return absl::OkStatus();
 }
 
+absl::Status CheckQuantization(Quantization quantization, DType dtype) {
+  if (quantization == Quantization::kNone || dtype == DType::kBFloat16) return absl::OkStatus();
+  return absl::UnimplementedError("`quantize` " + std::string(QuantizationName(quantization)) +
+                                  " on a GPU needs --dtype bfloat16; this model has " +
+                                  std::string(DTypeName(dtype)));
+}
+
 }  // namespace penstock::shard::cuda

@@ -6,6 +6,7 @@
 #include "common/dtype.h"
 #include "shard/backend/cuda/kernels.h"
 #include "shard/model/program.h"
+#include "shard/weights/quantization.h"
 
 namespace penstock::shard::cuda {
 
@@ -17,5 +18,8 @@ absl::Status CheckCudaBackend(const Program& program, DType dtype);
 
 // The same for CudaOptions::batch_invariant.
 absl::Status CheckBatchInvariant(const Program& program, DType dtype);
+
+// The same for CudaOptions::quantization.
+absl::Status CheckQuantization(Quantization quantization, DType dtype);
 
 }  // namespace penstock::shard::cuda

@@ -1,6 +1,7 @@
 #include "shard/backend/cuda/program_runner.h"
 
 #include <algorithm>
+#include <limits>
 #include <variant>
 
 #include "common/status.h"
@@ -14,6 +15,10 @@ namespace {
 // Of more rows, the library's products are faster.
 constexpr std::uint32_t kMostFusedRows = 8;
 
+// A group of rows reads a quantized matrix once: a byte per weight. Expanding it first moves five
+// bytes per weight, with the product by the library.
+constexpr std::uint32_t kMostGroupedRows = 3 * MostSkinnyRows(WeightForm::kFp8);
+
 absl::StatusOr<GpuMemory> Uploaded(Gpu& gpu, const void* data, std::size_t bytes) {
   PENSTOCK_ASSIGN_OR_RETURN(GpuMemory memory, GpuMemory::OnDevice(gpu, bytes));
   PENSTOCK_RETURN_IF_ERROR(gpu.Upload(memory.data(), data, bytes));
@@ -21,14 +26,6 @@ absl::StatusOr<GpuMemory> Uploaded(Gpu& gpu, const void* data, std::size_t bytes
 }
 
 }  // namespace
-
-absl::Status ProgramRunner::LoadWeights(const LoadedWeights& weights) {
-  for (const TensorView& view : weights.views) {
-    PENSTOCK_ASSIGN_OR_RETURN(GpuMemory memory, Uploaded(gpu_, view.data, view.Bytes()));
-    weights_.push_back(std::move(memory));
-  }
-  return gpu_.Synchronize();
-}
 
 absl::Status ProgramRunner::Prepare(const Limits& limits, Communicator* communicator) {
   communicator_ = communicator;
@@ -46,6 +43,9 @@ absl::Status ProgramRunner::Prepare(const Limits& limits, Communicator* communic
                             Uploaded(gpu_, table.sin.data(), table.sin.size() * sizeof(float)));
   PENSTOCK_ASSIGN_OR_RETURN(
       workspace_, GpuMemory::OnDevice(gpu_, WorkspaceFloats(limits.items, heads_) * sizeof(float)));
+  if (limits.rows > MostGroupedRows()) {
+    PENSTOCK_ASSIGN_OR_RETURN(expanded_, GpuMemory::OnDevice(gpu_, weights_.MostExpandedBytes()));
+  }
   const std::uint64_t share = program_.Width(Buffer::kLogits);
   const std::uint64_t wide = std::max<std::uint64_t>(
       std::uint64_t{limits.rows} * program_.Width(Buffer::kHidden), limits.logit_rows * share);
@@ -69,7 +69,8 @@ absl::Status ProgramRunner::TuneGemms(std::uint32_t rows) {
           buffers_[static_cast<std::size_t>(linear->out)].bytes() / DTypeBytes(dtype_) /
           std::max(1u, program_.Width(linear->out)));
       if (head && rows > most) continue;
-      PENSTOCK_RETURN_IF_ERROR(gpu_.TuneLinear(ArgsOf(*linear, rows, 0), dtype_));
+      const LinearArgs args = ArgsOf(*linear, rows, 0);
+      if (!InGroups(args)) PENSTOCK_RETURN_IF_ERROR(gpu_.TuneLinear(Expanded(args), dtype_));
     }
   }
   return absl::OkStatus();
@@ -92,7 +93,8 @@ absl::Status ProgramRunner::RunAll(const std::vector<Op>& ops, const Step& step)
     if (const GatedActivationOp* gate = GateToFuse(std::span(ops).subspan(i)); gate != nullptr) {
       SkinnyArgs args{ArgsOf(std::get<LinearOp>(ops[i]), step.rows, step.first), true};
       args.linear.out = Rows(gate->out);
-      if (parts_.fusion && step.rows <= kMostFusedRows && IsSkinny(args, dtype_)) {
+      const bool few = step.rows <= kMostFusedRows || args.linear.form != WeightForm::kPlain;
+      if (parts_.fusion && few && IsSkinny(args, dtype_)) {
         PENSTOCK_RETURN_IF_ERROR(SkinnyLinear(args, gpu_.stream()));
         ++i;  // the gate is done
         continue;
@@ -122,15 +124,42 @@ absl::Status ProgramRunner::Run(const NormOp& op, const Step& step) {
 
 absl::Status ProgramRunner::Run(const LinearOp& op, const Step& step) {
   const LinearArgs args = ArgsOf(op, step.rows, step.first);
-  return batch_invariant_ ? MultiplyInGroups(args) : gpu_.Linear(args, dtype_);
+  if (InGroups(args)) return MultiplyInGroups(args);
+  if (args.form != WeightForm::kPlain) {
+    PENSTOCK_RETURN_IF_ERROR(
+        ExpandRows({expanded_.data(), const_cast<void*>(args.weight),
+                    const_cast<float*>(args.scales), args.out_width, args.in_width, args.form},
+                   gpu_.stream()));
+  }
+  return gpu_.Linear(Expanded(args), dtype_);
+}
+
+std::uint32_t ProgramRunner::MostGroupedRows() const {
+  if (batch_invariant_) return std::numeric_limits<std::uint32_t>::max();
+  return parts_.skinny_products ? kMostGroupedRows : 0;
+}
+
+// Whether SkinnyLinear computes the product, whatever is measured.
+bool ProgramRunner::InGroups(const LinearArgs& args) const {
+  return batch_invariant_ || (args.form != WeightForm::kPlain && args.rows <= MostGroupedRows());
+}
+
+// The product with the weights that ExpandRows writes.
+LinearArgs ProgramRunner::Expanded(LinearArgs args) const {
+  if (args.form == WeightForm::kPlain) return args;
+  args.weight = expanded_.data();
+  args.form = WeightForm::kPlain;
+  args.scales = nullptr;
+  return args;
 }
 
 // Each group of rows reads the weights again.
 absl::Status ProgramRunner::MultiplyInGroups(LinearArgs args) {
   const std::uint32_t rows = args.rows;
+  const std::uint32_t most = MostSkinnyRows(args.form);
   const std::size_t element = DTypeBytes(dtype_);
-  for (std::uint32_t first = 0; first < rows; first += kMostSkinnyRows) {
-    args.rows = std::min(kMostSkinnyRows, rows - first);
+  for (std::uint32_t first = 0; first < rows; first += most) {
+    args.rows = std::min(most, rows - first);
     PENSTOCK_RETURN_IF_ERROR(SkinnyLinear({args}, gpu_.stream()));
     args.in = static_cast<const std::byte*>(args.in) + args.rows * args.in_width * element;
     args.out = static_cast<std::byte*>(args.out) + args.rows * args.out_width * element;
@@ -143,6 +172,8 @@ LinearArgs ProgramRunner::ArgsOf(const LinearOp& op, std::uint32_t rows,
   LinearArgs args;
   args.in = Rows(op.in, op.in == Buffer::kSelected ? first : 0);
   args.weight = Weight(op.weight);
+  args.form = weights_.FormOf(op.weight);
+  args.scales = weights_.ScalesOf(op.weight);
   args.bias = Weight(op.bias);
   args.out = Rows(op.out);
   args.rows = rows;
@@ -267,10 +298,9 @@ void* ProgramRunner::Rows(Buffer buffer, std::uint32_t first) const {
 }
 
 std::uint64_t ProgramRunner::MemoryBytes() const {
-  std::uint64_t bytes = 0;
-  for (const GpuMemory& memory : weights_) bytes += memory.bytes();
+  std::uint64_t bytes = weights_.bytes();
   for (const GpuMemory& memory : buffers_) bytes += memory.bytes();
-  for (const GpuMemory* memory : {&cos_, &sin_, &workspace_, &wide_, &logits_}) {
+  for (const GpuMemory* memory : {&cos_, &sin_, &workspace_, &wide_, &logits_, &expanded_}) {
     bytes += memory->bytes();
   }
   return bytes;

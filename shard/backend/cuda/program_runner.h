@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "shard/backend/cuda/device_weights.h"
 #include "shard/backend/cuda/fusion.h"
 #include "shard/backend/cuda/gpu.h"
 #include "shard/backend/cuda/parts.h"
@@ -39,9 +40,12 @@ class ProgramRunner {
         dtype_(dtype),
         gpu_(gpu),
         parts_(parts),
-        batch_invariant_(batch_invariant) {}
+        batch_invariant_(batch_invariant),
+        weights_(gpu) {}
 
-  absl::Status LoadWeights(const LoadedWeights& weights);
+  absl::Status LoadWeights(const LoadedWeights& weights, WeightForm form) {
+    return weights_.Load(program_, weights, form);
+  }
 
   // The largest step.
   struct Limits {
@@ -101,12 +105,13 @@ class ProgramRunner {
   absl::Status Run(const AllReduceOp& op, const Step& step);
   absl::Status Run(const AllGatherOp& op, const Step& step);
 
+  std::uint32_t MostGroupedRows() const;  // of products with a quantized matrix
+  bool InGroups(const LinearArgs& args) const;
   absl::Status MultiplyInGroups(LinearArgs args);
+  LinearArgs Expanded(LinearArgs args) const;
   LinearArgs ArgsOf(const LinearOp& op, std::uint32_t rows, std::uint32_t first) const;
   void* Rows(Buffer buffer, std::uint32_t first = 0) const;
-  const void* Weight(std::int32_t index) const {
-    return index == kNoWeight ? nullptr : weights_[static_cast<std::size_t>(index)].data();
-  }
+  const void* Weight(std::int32_t index) const { return weights_.Of(index); }
 
   const Program& program_;
   const HeadShape heads_;
@@ -115,12 +120,13 @@ class ProgramRunner {
   const CudaParts parts_;
   const bool batch_invariant_;  // all products by SkinnyLinear
   Communicator* communicator_ = nullptr;
-  std::vector<GpuMemory> weights_;
+  DeviceWeights weights_;
   std::array<GpuMemory, kBufferCount> buffers_;
   GpuMemory cos_, sin_;
   GpuMemory workspace_;  // of attention
   GpuMemory wide_;       // float32: sums over the ranks, a rank's logits before they are gathered
   GpuMemory logits_;
+  GpuMemory expanded_;  // bfloat16: the largest stored matrix of another form
 };
 
 }  // namespace penstock::shard::cuda
