@@ -31,9 +31,6 @@ absl::Status CheckOptions(const options::Values& values) {
   if (values.GetString("backend") == "cpu") {
     return BadOption("backend", "cpu", "auto, cuda or reference on a GPU");
   }
-  if (const std::string type = values.GetString("kv-cache-dtype"); type != "auto") {
-    return BadOption("kv-cache-dtype", type, "auto on a GPU, where K/V have the model's type");
-  }
   return absl::OkStatus();
 }
 

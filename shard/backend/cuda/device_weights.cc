@@ -41,36 +41,39 @@ std::uint64_t DeviceWeightBytes(const Program& program, const WeightPlan& plan, 
   return bytes;
 }
 
-absl::Status DeviceWeights::Load(const Program& program, const LoadedWeights& weights,
-                                 WeightForm form) {
-  std::vector<bool> quantized(weights.views.size(), false);
-  if (form != WeightForm::kPlain) quantized = MatricesOfLayers(program, weights.views.size());
-  for (std::size_t i = 0; i < weights.views.size(); ++i) {
-    if (quantized[i]) most_expanded_ = std::max(most_expanded_, weights.views[i].Bytes());
+absl::Status DeviceWeights::Load(const Program& program, const WeightSource& source,
+                                 const LoadProgress& progress, WeightForm form) {
+  const auto count = static_cast<std::size_t>(source.Count());
+  std::vector<bool> quantized(count, false);
+  if (form != WeightForm::kPlain) quantized = MatricesOfLayers(program, count);
+  PENSTOCK_ASSIGN_OR_RETURN(WeightUploader uploader,
+                            WeightUploader::Create(gpu_, source, progress));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!quantized[i]) continue;
+    most_expanded_ = std::max(most_expanded_, uploader.BytesOf(static_cast<std::int32_t>(i)));
   }
   PENSTOCK_ASSIGN_OR_RETURN(const GpuMemory plain, GpuMemory::OnDevice(gpu_, most_expanded_));
-  for (std::size_t i = 0; i < weights.views.size(); ++i) {
-    Matrix matrix;
-    PENSTOCK_RETURN_IF_ERROR(quantized[i] ? Quantize(weights.views[i], form, plain, matrix)
-                                          : Upload(weights.views[i], matrix));
-    all_.push_back(std::move(matrix));
+  for (std::size_t i = 0; i < count; ++i) {
+    PENSTOCK_RETURN_IF_ERROR(Add(uploader, static_cast<std::int32_t>(i),
+                                 quantized[i] ? form : WeightForm::kPlain, plain));
   }
   return gpu_.Synchronize();
 }
 
-absl::Status DeviceWeights::Upload(const TensorView& view, Matrix& to) {
-  PENSTOCK_ASSIGN_OR_RETURN(to.data, GpuMemory::OnDevice(gpu_, view.Bytes()));
-  return gpu_.Upload(to.data.data(), view.data, view.Bytes());
-}
-
-absl::Status DeviceWeights::Quantize(const TensorView& view, WeightForm form,
-                                     const GpuMemory& plain, Matrix& to) {
-  const auto rows = static_cast<std::uint32_t>(view.shape[0]);
-  const auto width = static_cast<std::uint32_t>(view.shape[1]);
+// A matrix to quantize is uploaded to `plain` first.
+absl::Status DeviceWeights::Add(WeightUploader& uploader, std::int32_t index, WeightForm form,
+                                const GpuMemory& plain) {
+  Matrix& to = all_.emplace_back();
+  if (form == WeightForm::kPlain) {
+    PENSTOCK_ASSIGN_OR_RETURN(to.data, GpuMemory::OnDevice(gpu_, uploader.BytesOf(index)));
+    return uploader.Upload(index, to.data.data());
+  }
+  const auto rows = static_cast<std::uint32_t>(uploader.source().Rows(index));
+  const auto width = static_cast<std::uint32_t>(uploader.source().Columns(index));
   to.form = form;
   PENSTOCK_ASSIGN_OR_RETURN(to.data, GpuMemory::OnDevice(gpu_, std::uint64_t{rows} * width));
   PENSTOCK_ASSIGN_OR_RETURN(to.scales, GpuMemory::OnDevice(gpu_, rows * sizeof(float)));
-  PENSTOCK_RETURN_IF_ERROR(gpu_.Upload(plain.data(), view.data, view.Bytes()));
+  PENSTOCK_RETURN_IF_ERROR(uploader.Upload(index, plain.data()));
   return QuantizeRows({plain.data(), to.data.data(), static_cast<float*>(to.scales.data()), rows,
                        width, form},
                       gpu_.stream());

@@ -5,6 +5,9 @@
 // columns. The embedding and the head stay plain, as in most quantized checkpoints: their errors
 // would reach the logits directly.
 //
+// Rows go through two pinned buffers: one is read by several threads while the other is copied to
+// the device. The host never holds the model.
+//
 // Threading: the model thread.
 #pragma once
 
@@ -14,10 +17,12 @@
 #include <vector>
 
 #include "shard/backend/cuda/gpu.h"
+#include "shard/backend/cuda/weight_uploader.h"
 #include "shard/model/program.h"
 #include "shard/weights/loader.h"
 #include "shard/weights/quantization.h"
 #include "shard/weights/weight_plan.h"
+#include "shard/weights/weight_source.h"
 
 namespace penstock::shard::cuda {
 
@@ -41,8 +46,10 @@ class DeviceWeights {
  public:
   explicit DeviceWeights(Gpu& gpu) : gpu_(gpu) {}
 
-  // `form` other than kPlain: the weights are bfloat16. Waits.
-  absl::Status Load(const Program& program, const LoadedWeights& weights, WeightForm form);
+  // `form` other than kPlain: the source gives bfloat16. Waits. Cancelled if `progress`, which may
+  // be null, returns false.
+  absl::Status Load(const Program& program, const WeightSource& source,
+                    const LoadProgress& progress, WeightForm form);
 
   // kNoWeight: null.
   const void* Of(std::int32_t index) const {
@@ -64,9 +71,8 @@ class DeviceWeights {
     WeightForm form = WeightForm::kPlain;
   };
   const Matrix& At(std::int32_t index) const { return all_[static_cast<std::size_t>(index)]; }
-  absl::Status Upload(const TensorView& view, Matrix& to);
-  absl::Status Quantize(const TensorView& view, WeightForm form, const GpuMemory& plain,
-                        Matrix& to);
+  absl::Status Add(WeightUploader& uploader, std::int32_t index, WeightForm form,
+                   const GpuMemory& plain);
 
   Gpu& gpu_;
   std::vector<Matrix> all_;

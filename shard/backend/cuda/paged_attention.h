@@ -103,6 +103,7 @@ struct AttentionArgs {
   float scale = 1.0f;
   HeadShape shape;
   AttentionKind kind = AttentionKind::kFloat;  // of the plan
+  bool fp8_cache = false;                      // keys and values are e4m3; not for kFloat
 };
 absl::Status PagedAttention(const AttentionArgs& args, DType dtype, Stream stream);
 

@@ -5,6 +5,8 @@
 
 #include "common/dtype.h"
 #include "shard/backend/cuda/kernels.h"
+#include "shard/backend/cuda/paged_attention.h"
+#include "shard/cache/paged/kv_type.h"
 #include "shard/model/program.h"
 #include "shard/weights/quantization.h"
 
@@ -21,5 +23,8 @@ absl::Status CheckBatchInvariant(const Program& program, DType dtype);
 
 // The same for CudaOptions::quantization.
 absl::Status CheckQuantization(Quantization quantization, DType dtype);
+
+// The same for CudaOptions::kv_type.
+absl::Status CheckKvType(KvType type, AttentionKind kind);
 
 }  // namespace penstock::shard::cuda

@@ -59,7 +59,7 @@ absl::Status ProgramRunner::Prepare(const Limits& limits, Communicator* communic
 }
 
 absl::Status ProgramRunner::TuneGemms(std::uint32_t rows) {
-  if (batch_invariant_) return absl::OkStatus();
+  if (choices_.batch_invariant) return absl::OkStatus();
   for (const std::vector<Op>* ops : {&program_.body, &program_.head}) {
     for (const Op& op : *ops) {
       const auto* linear = std::get_if<LinearOp>(&op);
@@ -135,13 +135,13 @@ absl::Status ProgramRunner::Run(const LinearOp& op, const Step& step) {
 }
 
 std::uint32_t ProgramRunner::MostGroupedRows() const {
-  if (batch_invariant_) return std::numeric_limits<std::uint32_t>::max();
+  if (choices_.batch_invariant) return std::numeric_limits<std::uint32_t>::max();
   return parts_.skinny_products ? kMostGroupedRows : 0;
 }
 
 // Whether SkinnyLinear computes the product, whatever is measured.
 bool ProgramRunner::InGroups(const LinearArgs& args) const {
-  return batch_invariant_ || (args.form != WeightForm::kPlain && args.rows <= MostGroupedRows());
+  return choices_.batch_invariant || (args.form != WeightForm::kPlain && args.rows <= MostGroupedRows());
 }
 
 // The product with the weights that ExpandRows writes.
@@ -194,7 +194,7 @@ absl::Status ProgramRunner::Run(const RopeKvWriteOp& op, const Step& step) {
       {Rows(op.qkv), static_cast<const float*>(cos_.data()), static_cast<const float*>(sin_.data()),
        step.inputs->positions, step.inputs->cache_rows[program_.caches[op.cache].kv_group],
        step.cache[op.cache].keys, step.cache[op.cache].values, heads_, step.rows,
-       program_.ropes.front().dim},
+       program_.ropes.front().dim, choices_.fp8_cache},
       dtype_, gpu_.stream());
 }
 
@@ -210,6 +210,7 @@ absl::Status ProgramRunner::Run(const AttentionOp& op, const Step& step) {
   args.out = Rows(op.out);
   args.workspace = static_cast<float*>(workspace_.data());
   args.scale = op.scale;
+  args.fp8_cache = choices_.fp8_cache;
   return PagedAttention(args, dtype_, gpu_.stream());
 }
 

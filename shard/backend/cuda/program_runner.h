@@ -32,19 +32,25 @@ using CacheView = std::span<const CacheArrays>;  // of Program::caches
 
 class ProgramRunner {
  public:
+  struct Choices {
+    bool batch_invariant = false;  // all products by SkinnyLinear
+    bool fp8_cache = false;        // K and V are e4m3
+  };
+
   // All three outlive the runner.
   ProgramRunner(const Program& program, DType dtype, Gpu& gpu, const CudaParts& parts,
-                bool batch_invariant)
+                const Choices& choices)
       : program_(program),
         heads_(HeadsOf(program)),
         dtype_(dtype),
         gpu_(gpu),
         parts_(parts),
-        batch_invariant_(batch_invariant),
+        choices_(choices),
         weights_(gpu) {}
 
-  absl::Status LoadWeights(const LoadedWeights& weights, WeightForm form) {
-    return weights_.Load(program_, weights, form);
+  absl::Status LoadWeights(const WeightSource& source, const LoadProgress& progress,
+                           WeightForm form) {
+    return weights_.Load(program_, source, progress, form);
   }
 
   // The largest step.
@@ -118,7 +124,7 @@ class ProgramRunner {
   const DType dtype_;
   Gpu& gpu_;
   const CudaParts parts_;
-  const bool batch_invariant_;  // all products by SkinnyLinear
+  const Choices choices_;
   Communicator* communicator_ = nullptr;
   DeviceWeights weights_;
   std::array<GpuMemory, kBufferCount> buffers_;

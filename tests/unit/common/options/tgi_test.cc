@@ -67,7 +67,7 @@ constexpr Case kCases[] = {
     {"speculate", "0", Fate::kWorks},
     {"dtype", "float16", Fate::kWorks},
     {"dtype", "bfloat16", Fate::kWorks},
-    {"kv-cache-dtype", "fp8_e4m3fn", Fate::kRefused},
+    {"kv-cache-dtype", "fp8_e4m3fn", Fate::kWorks},
     {"kv-cache-dtype", "fp8_e5m2", Fate::kRefused},
     {"kv-cache-dtype", "auto", Fate::kWorks},
     {"kv-cache-dtype", "int8", Fate::kWorks},

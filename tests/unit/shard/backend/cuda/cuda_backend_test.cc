@@ -63,6 +63,7 @@ class CudaBackendTest : public testing::Test {
       cuda.batch_invariant = batch_invariant;
       cuda.max_graph_rows = graph_rows;
       cuda.quantization = model.quantization;
+      cuda.kv_type = model.kv_type;
       return MakeCudaBackend(std::move(cuda), gpu);
     };
     return options;
@@ -203,6 +204,49 @@ TEST_F(CudaBackendTest, QuantizedWeightsAgreeWithTheReferenceOnThem) {
     }
   }
   EXPECT_GT(gpu_->graph_launches(), 0);
+}
+
+// Its values have three bits after the point.
+TEST_F(CudaBackendTest, AnFp8CacheTakesHalfTheBytesAndChangesLogitsALittle) {
+  MakeModel("llama", 0, DType::kBFloat16);
+  options_.max_step_tokens = 40;
+  auto plain = ModelRunner::Open(OnGpu(options_, *gpu_));
+  const std::uint64_t plain_bytes = gpu_->newest().second;
+  options_.kv_type = KvType::kFp8;
+  auto eager = ModelRunner::Open(OnGpu(options_, *gpu_, false));
+  auto graphs = ModelRunner::Open(OnGpu(options_, *gpu_));
+  ASSERT_TRUE(plain != nullptr && eager != nullptr && graphs != nullptr);
+  EXPECT_EQ(graphs->backend().Name(), "cuda/kv-fp8_e4m3fn");
+  EXPECT_EQ(gpu_->newest().second * 2, plain_bytes);
+  const std::vector<float> want = plain->Prefill(0, Prompt(60, 1), 40);
+  const std::vector<float> got = graphs->Prefill(0, Prompt(60, 1), 40);
+  EXPECT_EQ(got, eager->Prefill(0, Prompt(60, 1), 40));
+  EXPECT_GT(MaxDifference(want, got), 0.0f);
+  EXPECT_LT(MaxDifference(want, got), 1.0f);
+  for (int step = 0; step < 3; ++step) {
+    const std::vector<ModelRunner::Feed> feeds = {{0, {100 + step}}, {1, {50 + step}}};
+    const auto expected = plain->Step(feeds);
+    const auto logits = graphs->Step(feeds);
+    EXPECT_EQ(logits, eager->Step(feeds)) << "step " << step;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      EXPECT_LT(MaxDifference(expected[i], logits[i]), 1.0f) << "step " << step;
+    }
+  }
+  // Copied blocks have their bytes too.
+  graphs->Prefill(2, Prompt(16, 1), 16);
+  graphs->Prefill(3, Prompt(16, 2), 16);
+  const BlockCopy copy{graphs->table(2)[0], graphs->table(3)[0]};
+  ASSERT_TRUE(graphs->backend().CopyBlocks(std::vector<BlockCopy>{copy}).ok());
+  EXPECT_EQ(graphs->Step({{3, {5}}}), graphs->Step({{2, {5}}}));
+}
+
+TEST(CheckKvTypeTest, NamesWhatIsThere) {
+  EXPECT_TRUE(CheckKvType(KvType::kFp8, AttentionKind::kFixed).ok());
+  EXPECT_TRUE(CheckKvType(KvType::kAuto, AttentionKind::kFloat).ok());
+  EXPECT_THAT(std::string(CheckKvType(KvType::kInt8, AttentionKind::kTensorCores).message()),
+              HasSubstr("must be auto or fp8_e4m3fn on a GPU. Given: int8"));
+  EXPECT_THAT(std::string(CheckKvType(KvType::kFp8, AttentionKind::kFloat).message()),
+              HasSubstr("needs attention on tensor cores"));
 }
 
 TEST_F(CudaBackendTest, QuantizedWeightsTakeTheMemoryThatWasPlanned) {
@@ -364,9 +408,11 @@ TEST_F(CudaBackendTest, SteadyStateAllocatesNothingAndWaitsOncePerStep) {
   runner->Prefill(0, Prompt(16, 1), 16);
   const int allocations = gpu_->allocations();
   const int syncs = gpu_->syncs();
+  const int uploads = gpu_->uploads();
   for (int i = 0; i < 5; ++i) runner->Step({{0, {9}}});
   EXPECT_EQ(gpu_->allocations(), allocations);
   EXPECT_EQ(gpu_->syncs(), syncs + 5);
+  EXPECT_EQ(gpu_->uploads(), uploads + 2 * 5) << "the inputs, and what the rows ask of sampling";
 }
 
 TEST_F(CudaBackendTest, TwoRanksOnOneDeviceGiveTheLogitsOfOne) {

@@ -10,6 +10,7 @@
 
 #include "shard/backend/cuda/kernels.h"
 #include "tests/unit/shard/backend/cuda/device_values.h"
+#include "tests/unit/shard/backend/cuda/fp8_values.h"
 
 namespace penstock::shard::cuda {
 
@@ -23,15 +24,6 @@ bool Ran(const absl::Status& launched) {
   const absl::Status status = launched.ok() ? FinishKernels() : launched;
   EXPECT_TRUE(status.ok()) << status;
   return status.ok();
-}
-
-// What a byte of e4m3 stands for.
-float Fp8Value(std::uint8_t code) {
-  const int exponent = code >> 3 & 15;
-  const int mantissa = code & 7;
-  const float size = exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -9)
-                                   : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
-  return code & 0x80 ? -size : size;
 }
 
 float ValueOf(WeightForm form, std::uint8_t code) {
