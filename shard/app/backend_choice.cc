@@ -75,6 +75,13 @@ struct Choice {
 
 absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& model) {
   const bool quantized = model.quantization != Quantization::kNone;
+  if (model.quantization == Quantization::kFp8) {
+    return BadOption("quantize", "fp8", "int8 on a CPU; fp8 is for --device cuda");
+  }
+  if (model.kv_type == KvType::kFp8) {
+    return BadOption("kv-cache-dtype", "fp8_e4m3fn",
+                     "auto, float32, bfloat16 or int8 on a CPU; fp8_e4m3fn is for --device cuda");
+  }
   const bool other_cells = model.kv_type != KvType::kAuto;
   if (options.wanted == "reference") {
     PENSTOCK_RETURN_IF_ERROR(CheckReference());

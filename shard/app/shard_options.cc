@@ -71,9 +71,7 @@ ModelRankOptions ReadShardOptions(const options::Values& values, Platform platfo
   options.model.device = platform.device;
   options.model.folder = values.GetString("model-id");
   options.model.dtype = ParseDType(values.GetString("dtype"));  // nothing for "auto"
-  if (values.GetString("quantize") == QuantizationName(Quantization::kInt8)) {
-    options.model.quantization = Quantization::kInt8;
-  }
+  options.model.quantization = ParseQuantization(values.GetString("quantize"));
   options.model.kv_type = ParseKvType(values.GetString("kv-cache-dtype")).value_or(KvType::kAuto);
   options.model.task = ParseTask(values.GetString("task"));           // nothing for "auto"
   options.model.pooling = ParsePooling(values.GetString("pooling"));  // the same

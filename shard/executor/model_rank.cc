@@ -148,7 +148,9 @@ absl::Status ModelRank::Load(const LoadCallback& progress) {
   progress(Stage("config", 0, 0, Duration(0)));
   PENSTOCK_ASSIGN_OR_RETURN(const RankPlan planned, Plan());
   log::Info("computes in " + std::string(DTypeName(model_->dtype)) + " (" + Stored(*model_) + ")" +
-            (model_->quantization == Quantization::kInt8 ? ", weights quantised to int8" : "") +
+            (model_->quantization != Quantization::kNone
+                 ? ", weights quantised to " + std::string(QuantizationName(model_->quantization))
+                 : "") +
             (model_->kv_type != KvType::kAuto
                  ? ", K/V in " + std::string(KvTypeName(model_->kv_type))
                  : ""));

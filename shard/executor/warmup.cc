@@ -7,8 +7,10 @@
 
 #include "common/status.h"
 #include "common/time.h"
+#include "shard/backend/device_sampler.h"
 #include "shard/executor/padded_rows.h"
 #include "shard/executor/warmup_sweep.h"
+#include "shard/sampling/sampler.h"
 
 namespace penstock::shard {
 namespace {
@@ -16,7 +18,11 @@ namespace {
 class Warmup {
  public:
   Warmup(const WarmupShape& shape, Backend& backend, const WarmupControl& control)
-      : shape_(shape), backend_(backend), rows_(backend), control_(control) {
+      : shape_(shape),
+        backend_(backend),
+        sampler_(dynamic_cast<DeviceSampler*>(&backend)),
+        rows_(backend),
+        control_(control) {
     const std::uint32_t blocks =
         (shape.max_sequence_length + shape.block_size - 1) / shape.block_size;
     table_.reserve(blocks);
@@ -66,18 +72,41 @@ class Warmup {
       add(step.prefill_tokens, 0);  // a chunk before the last of its prompt, so without logits
     }
     const std::vector<TokenId> tokens(rows, 0);
-    const auto logits = static_cast<std::uint32_t>(logit_rows.size());
+    const RaggedBatch batch{tokens, segments, logit_rows};
     const Time begin = control_.clock();
-    PENSTOCK_RETURN_IF_ERROR(backend_.Execute({tokens, segments, logit_rows}));
-    if (candidates > 0) PENSTOCK_RETURN_IF_ERROR(Choose(step.decode_rows, candidates));
-    for (std::uint32_t first = 0; first < logits; first += shape_.max_logit_rows) {
-      const std::uint32_t count = std::min(shape_.max_logit_rows, logits - first);
-      PENSTOCK_RETURN_IF_ERROR(backend_.Logits(first, count).status());
+    if (candidates == 0 && CanSample(logit_rows.size())) {
+      PENSTOCK_RETURN_IF_ERROR(SampleOnDevice(batch));
+      return control_.clock() - begin;
     }
+    PENSTOCK_RETURN_IF_ERROR(backend_.Execute(batch));
+    if (candidates > 0) PENSTOCK_RETURN_IF_ERROR(Choose(step.decode_rows, candidates));
+    PENSTOCK_RETURN_IF_ERROR(ReadLogits(static_cast<std::uint32_t>(logit_rows.size())));
     return control_.clock() - begin;
   }
 
  private:
+  absl::Status ReadLogits(std::uint32_t rows) {
+    for (std::uint32_t first = 0; first < rows; first += shape_.max_logit_rows) {
+      const std::uint32_t count = std::min(shape_.max_logit_rows, rows - first);
+      PENSTOCK_RETURN_IF_ERROR(backend_.Logits(first, count).status());
+    }
+    return absl::OkStatus();
+  }
+
+  // Steps are timed as they are served: where the device samples, no logits come to the host.
+  bool CanSample(std::size_t rows) {
+    if (sampler_ == nullptr) return false;
+    requests_.clear();
+    for (std::size_t i = 0; i < rows; ++i) requests_.push_back({greedy_, no_logprobs_});
+    return sampler_->CanSample(requests_);
+  }
+  absl::Status SampleOnDevice(const RaggedBatch& batch) {
+    const std::vector<std::int32_t> newest(batch.tokens.size(), -1);
+    std::vector<DeviceToken> sampled(batch.logit_rows.size());
+    PENSTOCK_RETURN_IF_ERROR(sampler_->BeginStep(batch, newest, requests_, nullptr));
+    return sampler_->EndStep(sampled);
+  }
+
   absl::Status Choose(std::uint32_t sequences, std::uint32_t candidates) {
     std::vector<float> similarities(candidates);
     std::vector<CandidateChoice> choices;
@@ -90,10 +119,14 @@ class Warmup {
 
   const WarmupShape& shape_;
   Backend& backend_;
+  DeviceSampler* const sampler_;  // the backend; null if it has none
   PaddedRows rows_;
   const WarmupControl& control_;
   std::vector<BlockId> table_;
   std::vector<BlockId> window_table_;  // of KV group 1; empty: as table_
+  const SamplingParams greedy_;
+  const LogprobRequest no_logprobs_;
+  std::vector<SampleRequest> requests_;
 };
 
 // One step and its time in every round that ran it.

@@ -2,6 +2,8 @@
 // group must have the same.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -10,11 +12,22 @@ namespace penstock::shard {
 enum class Quantization : std::uint8_t {
   kNone,  // in the dtype of the model
   kInt8,  // a byte per weight and a scale per output, made while loading
+  kFp8,   // the same with 8-bit floats (e4m3)
 };
+
+inline constexpr std::array<std::string_view, 3> kQuantizationNames = {"", "int8", "fp8"};
 
 // The name in the option and in /info; empty for kNone.
 constexpr std::string_view QuantizationName(Quantization quantization) {
-  return quantization == Quantization::kInt8 ? "int8" : "";
+  return kQuantizationNames[static_cast<std::size_t>(quantization)];
+}
+
+// kNone for another name.
+constexpr Quantization ParseQuantization(std::string_view name) {
+  for (std::size_t i = 0; i < kQuantizationNames.size(); ++i) {
+    if (kQuantizationNames[i] == name) return static_cast<Quantization>(i);
+  }
+  return Quantization::kNone;
 }
 
 }  // namespace penstock::shard

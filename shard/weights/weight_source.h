@@ -23,6 +23,8 @@ class WeightSource {
  public:
   virtual ~WeightSource() = default;
 
+  // Targets of the plan.
+  virtual std::int32_t Count() const = 0;
   // Rows and columns of WeightPlan::targets[index]; a vector has one column.
   virtual std::uint64_t Rows(std::int32_t index) const = 0;
   virtual std::uint64_t Columns(std::int32_t index) const = 0;
@@ -47,6 +49,7 @@ class CheckpointSource final : public WeightSource {
   CheckpointSource(const Checkpoint& checkpoint, const WeightPlan& plan, DType dtype)
       : checkpoint_(checkpoint), plan_(plan), dtype_(dtype) {}
 
+  std::int32_t Count() const override { return static_cast<std::int32_t>(plan_.targets.size()); }
   std::uint64_t Rows(std::int32_t index) const override { return Target(index).rows; }
   std::uint64_t Columns(std::int32_t index) const override { return Target(index).columns; }
   DType dtype() const override { return dtype_; }
@@ -85,6 +88,7 @@ class LoadedSource final : public WeightSource {
   // Views of host memory, all of one dtype; at least one.
   explicit LoadedSource(const std::vector<TensorView>& views) : views_(views) {}
 
+  std::int32_t Count() const override { return static_cast<std::int32_t>(views_.size()); }
   std::uint64_t Rows(std::int32_t index) const override {
     return static_cast<std::uint64_t>(View(index).shape[0]);
   }

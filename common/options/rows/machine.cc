@@ -30,11 +30,11 @@ constexpr OptionSpec kRows[] = {
                {.allow_auto = true, .components = kLauncher | kShard}),
     OptionSpec(
         "kv-cache-dtype", Type::kString, "auto",
-        "Type of the KV cache: auto (the type of --dtype), float32, bfloat16, or int8, which "
-        "takes half the memory of bfloat16.",
+        "Type of the KV cache: auto (the type of --dtype); on a CPU also float32, bfloat16 and "
+        "int8; on a GPU also fp8_e4m3fn. Those of 8 bits take half the memory of bfloat16.",
         {.components = kLauncher | kShard,
-         .refusal = "8-bit floats are not supported; give auto, float32, bfloat16 or int8",
-         .harmless = "auto|float32|bfloat16|int8"}),
+         .refusal = "give auto, float32, bfloat16 or int8, or fp8_e4m3fn on a GPU",
+         .harmless = "auto|float32|bfloat16|int8|fp8_e4m3fn"}),
     OptionSpec("weights-cache", Type::kPath, "",
                "Folder that keeps packed weights and warm-up times, so that the next start is "
                "faster. It takes as much disk as the weights; unset: nothing is kept.",

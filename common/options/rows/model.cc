@@ -43,11 +43,11 @@ constexpr OptionSpec kRows[] = {
     OptionSpec(
         "quantize", Type::kString, "",
         "int8 stores each weight in one byte, with a scale per output; answers change a little. "
-        "Unset: weights have the type of --dtype.",
+        "fp8, on a GPU only: the same with 8-bit floats. Unset: weights have the type of --dtype.",
         {.components = kLauncher | kShard,
-         .refusal =
-             "a quantized checkpoint needs no option; int8 quantizes the weights while they load",
-         .harmless = "none|int8"}),
+         .refusal = "a quantized checkpoint needs no option; int8, and fp8 on a GPU, quantize the "
+                    "weights while they load",
+         .harmless = "none|int8|fp8"}),
     OptionSpec("task", OneOf("auto|generate|embed|classify"), "auto",
                "What the model gives: text, vectors of texts, or classes. auto: by the class in "
                "config.json, and embed for a folder of sentence-transformers.",

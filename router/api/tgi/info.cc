@@ -10,12 +10,11 @@ std::optional<std::string_view> OrNull(std::string_view text) {
   return text;
 }
 
-// "int8" of "cpu/avx512/int8" and "cpu/avx512/int8/kv-int8"; nothing of "cpu/avx512/kv-int8".
+// "int8" of "cpu/avx512/int8/kv-int8", "fp8" of "cuda/fp8"; nothing of "cpu/avx512/kv-int8".
 std::string_view QuantizationOf(std::string_view backend) {
   backend = backend.substr(0, backend.find("/kv-"));
-  const std::size_t first = backend.find('/');
-  const std::size_t second = first == backend.npos ? first : backend.find('/', first + 1);
-  return second == backend.npos ? std::string_view() : backend.substr(second + 1);
+  const std::string_view last = backend.substr(backend.rfind('/') + 1);
+  return last == "int8" || last == "fp8" ? last : std::string_view();
 }
 
 std::string_view TaskOf(const ModelFacts& facts) {

@@ -31,12 +31,6 @@ absl::Status CheckOptions(const options::Values& values) {
   if (values.GetString("backend") == "cpu") {
     return BadOption("backend", "cpu", "auto, cuda or reference on a GPU");
   }
-  if (values.GetString("quantize") == "int8") {
-    return BadOption("quantize", "int8", "none on a GPU: penstock-shard quantises on CPUs");
-  }
-  if (const std::string type = values.GetString("kv-cache-dtype"); type != "auto") {
-    return BadOption("kv-cache-dtype", type, "auto on a GPU, where K/V have the model's type");
-  }
   return absl::OkStatus();
 }
 
@@ -93,6 +87,7 @@ absl::StatusOr<Platform> OpenPlatform(const options::Values& values,
                               const Model& model, const LoadProgress& progress) {
     return make(model, progress);
   };
+  platform.weight_bytes = cuda::CudaWeightBytes;
   platform.rank_device = std::shared_ptr<RankDevice>(open, open->device.get());
   return platform;
 }

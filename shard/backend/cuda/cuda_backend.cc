@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,12 +59,22 @@ class CudaBackend final : public Backend, public DeviceSampler {
   CudaBackend(CudaOptions options, Gpu& gpu)
       : options_(std::move(options)),
         gpu_(gpu),
-        runner_(options_.program, options_.dtype, gpu, options_.parts, options_.batch_invariant),
+        runner_(options_.program, options_.dtype, gpu, options_.parts,
+                {options_.batch_invariant, options_.kv_type == KvType::kFp8}),
         attention_(ChooseAttention(options_)) {}
   ~CudaBackend() override { FreeGraphs(); }
 
-  absl::Status Initialize(const LoadedWeights& weights) { return runner_.LoadWeights(weights); }
-  std::string Name() const override { return "cuda"; }
+  absl::Status Initialize(const WeightSource& source) {
+    return runner_.LoadWeights(source, options_.progress, FormOf(options_.quantization));
+  }
+  std::string Name() const override {
+    std::string name = "cuda";
+    if (options_.quantization != Quantization::kNone) {
+      name += "/" + std::string(QuantizationName(options_.quantization));
+    }
+    if (options_.kv_type != KvType::kAuto) name += "/kv-" + std::string(KvTypeName(options_.kv_type));
+    return name;
+  }
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;
   absl::Status AllocateCache(const KvBlocks& blocks) override;
   absl::Status CopyBlocks(std::span<const BlockCopy> copies) override;
@@ -84,7 +95,7 @@ class CudaBackend final : public Backend, public DeviceSampler {
 
  private:
   PagedLayout Layout() const {
-    return {options_.program.caches, options_.block_size, options_.dtype};
+    return {options_.program.caches, options_.block_size, options_.dtype, 0, options_.kv_type};
   }
   HeadShape Heads() const { return HeadsOf(options_.program); }
   ItemRule Items() const {
@@ -139,10 +150,13 @@ class CudaBackend final : public Backend, public DeviceSampler {
 };
 
 InputLimits CudaBackend::LimitsOfInputs() const {
-  // In decode each row has a block table and its own items.
+  // In decode each row has its own items. Each sequence of a step has a block table; one of a
+  // prompt may come with the decodes.
   InputLimits limits;
   limits.rows = std::max(limits_.max_step_tokens, limits_.max_logit_rows);
-  limits.blocks = limits.rows * Layout().BlocksFor(limits_.max_sequence_length) + 1;
+  limits.blocks = std::min(limits.rows, limits_.max_sequences + 1) *
+                      Layout().BlocksFor(limits_.max_sequence_length) +
+                  1;
   const ItemRule items = Items();
   limits.items = limits.rows * (items.spare > 0 ? 1 : items.max_partitions) + items.spare;
   return limits;
@@ -428,12 +442,17 @@ std::uint64_t CudaBackend::MemoryBytes() const {
 
 absl::StatusOr<std::unique_ptr<Backend>> MakeCudaBackend(CudaOptions options, Gpu& gpu) {
   PENSTOCK_RETURN_IF_ERROR(CheckCudaBackend(options.program, options.dtype));
+  PENSTOCK_RETURN_IF_ERROR(CheckQuantization(options.quantization, options.dtype));
+  const AttentionKind attention = ChooseAttention(options);
+  PENSTOCK_RETURN_IF_ERROR(CheckKvType(options.kv_type, attention));
   if (options.batch_invariant) {
     PENSTOCK_RETURN_IF_ERROR(CheckBatchInvariant(options.program, options.dtype));
   }
   const LoadedWeights weights = std::move(options.weights);  // until they are on the device
+  const LoadedSource loaded(weights.views);
+  const WeightSource& source = options.source != nullptr ? *options.source : loaded;
   auto backend = std::make_unique<CudaBackend>(std::move(options), gpu);
-  PENSTOCK_RETURN_IF_ERROR(backend->Initialize(weights));
+  PENSTOCK_RETURN_IF_ERROR(backend->Initialize(source));
   return std::unique_ptr<Backend>(std::move(backend));
 }
 

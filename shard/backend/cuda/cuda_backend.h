@@ -12,6 +12,10 @@
 // per step for logits or tokens. The library chooses a GEMM by the number of rows, so the last bits
 // of a result depend on it.
 //
+// Weights may be quantized (device_weights.h). Activations are not: up to 192 rows are multiplied by
+// kernels that read a byte per weight. For more rows a matrix is expanded to bfloat16 first, and
+// the library multiplies.
+//
 // Not offered: contrastive search (Prepare refuses it).
 #pragma once
 
@@ -23,20 +27,29 @@
 #include "shard/backend/backend.h"
 #include "shard/backend/cuda/gpu.h"
 #include "shard/backend/cuda/parts.h"
+#include "shard/cache/paged/kv_type.h"
 #include "shard/model/program.h"
 #include "shard/weights/loader.h"
+#include "shard/weights/quantization.h"
+#include "shard/weights/weight_source.h"
 
 namespace penstock::shard::cuda {
 
 struct CudaOptions {
   Program program;
   LoadedWeights weights;  // copied to the device, then freed
+  // Replaces `weights`: rows are copied to the device as they are read. Used by MakeCudaBackend
+  // only.
+  const WeightSource* source = nullptr;
+  LoadProgress progress = nullptr;
   DType dtype = DType::kBFloat16;
   std::uint32_t block_size = 16;
   // A sequence's bits do not depend on the other sequences of a step, nor on how its prompt is cut
   // into steps: products add in one order for any number of rows, and attention in partitions that
   // begin at position 0. Only for bfloat16 and widths that SkinnyLinear takes.
   bool batch_invariant = false;
+  Quantization quantization = Quantization::kNone;  // of plain weights in bfloat16
+  KvType kv_type = KvType::kAuto;                   // or kFp8; see CheckKvType
   CudaParts parts;
   std::uint32_t max_graph_rows = 512;
 };

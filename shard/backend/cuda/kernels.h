@@ -132,6 +132,7 @@ struct RopeArgs {
   std::uint32_t rows = 0;
   std::uint32_t rotary = 0;  // even, at most head_dim
   bool by_row = false;       // `cos` and `sin` are [rows, rotary / 2] instead
+  bool fp8_cache = false;    // a byte per value: e4m3, the nearest to the element
   // QueryGrowth; a rate of 0: queries stay as they are.
   float growth_rate = 0.0f;
   std::uint32_t growth_period = 1;
@@ -188,6 +189,10 @@ struct SelectArgs {
 };
 absl::Status SelectRows(const SelectArgs& args, DType dtype, Stream stream);
 
+// How a matrix of weights is stored. kFp8 (e4m3) and kInt8 have a byte per weight and a float32
+// scale per row; a weight is its stored value times the scale.
+enum class WeightForm : std::uint8_t { kPlain, kFp8, kInt8 };
+
 // out = in * weight^T (+ bias), or out += that. Elements of the model's dtype, sums in float32.
 struct LinearArgs {
   const void* in = nullptr;      // [rows, in_width]
@@ -198,26 +203,48 @@ struct LinearArgs {
   std::uint32_t in_width = 0;
   std::uint32_t out_width = 0;
   bool accumulate = false;
+  WeightForm form = WeightForm::kPlain;
+  const float* scales = nullptr;  // [out_width]; null for kPlain
 };
 
-// The same for at most kMostSkinnyRows rows in bfloat16, by a kernel whose time is that of
+// The same for at most MostSkinnyRows rows in bfloat16, by a kernel whose time is that of
 // reading the weights. `in` and `weight` begin at multiples of 16 bytes. A row has the same bits
 // whatever the number of rows, and gated those of the product alone and ActivateGate.
 struct SkinnyArgs {
   LinearArgs linear;
   bool gated = false;  // out = silu(gate) * up [rows, out_width / 2]; `weight` has gate, then up
 };
-inline constexpr std::uint32_t kMostSkinnyRows = 32;
-inline constexpr std::uint32_t kSkinnyStep = 32;  // in_width is a multiple of it
+constexpr std::uint32_t MostSkinnyRows(WeightForm form) {
+  return form == WeightForm::kPlain ? 32 : 64;
+}
+// in_width is a multiple of it: four lanes load 16 bytes each.
+constexpr std::uint32_t SkinnyStep(WeightForm form) {
+  return form == WeightForm::kPlain ? 32 : 64;
+}
 inline bool IsSkinny(const LinearArgs& args, DType dtype) {
-  return dtype == DType::kBFloat16 && args.rows <= kMostSkinnyRows &&
-         args.in_width % kSkinnyStep == 0;
+  return dtype == DType::kBFloat16 && args.rows <= MostSkinnyRows(args.form) &&
+         args.in_width % SkinnyStep(args.form) == 0;
 }
 inline bool IsSkinny(const SkinnyArgs& args, DType dtype) {
   return IsSkinny(args.linear, dtype) &&
          (!args.gated || (!args.linear.accumulate && args.linear.out_width % 2 == 0));
 }
 absl::Status SkinnyLinear(const SkinnyArgs& args, Stream stream);
+
+// Between rows of bfloat16 and rows of a form other than kPlain; `width` is a multiple of 64.
+// Quantizing chooses the scales: the largest value of a row becomes 127 for kInt8. Scales of kFp8
+// are powers of two, so that the bfloat16 rows that expanding gives are the stored values exactly.
+// Expanding rounds once.
+struct FormArgs {
+  void* plain = nullptr;   // bfloat16 [rows, width]
+  void* stored = nullptr;  // bytes [rows, width]
+  float* scales = nullptr;  // [rows]
+  std::uint32_t rows = 0;
+  std::uint32_t width = 0;
+  WeightForm form = WeightForm::kFp8;
+};
+absl::Status QuantizeRows(const FormArgs& args, Stream stream);
+absl::Status ExpandRows(const FormArgs& args, Stream stream);
 
 // Whether a kernel may begin before the one ahead of it in the stream is complete, so that the time
 // between them is not lost. Only for devices of compute capability 9.0 and newer. Not while a

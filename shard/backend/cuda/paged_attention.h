@@ -106,6 +106,7 @@ struct AttentionArgs {
   float scale = 1.0f;
   HeadShape shape;
   AttentionKind kind = AttentionKind::kFloat;  // of the plan
+  bool fp8_cache = false;                      // keys and values are e4m3; not for kFloat
   // As in AttentionOp.
   std::uint32_t chunk = 0;
   float softcap = 0.0f;

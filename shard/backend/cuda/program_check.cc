@@ -9,7 +9,6 @@
 #include "common/status.h"
 #include "shard/backend/cuda/experts.h"
 #include "shard/backend/cuda/kernels.h"
-#include "shard/backend/cuda/paged_attention.h"
 
 namespace penstock::shard::cuda {
 namespace {
@@ -116,6 +115,25 @@ absl::Status CheckBatchInvariant(const Program& program, DType dtype) {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckQuantization(Quantization quantization, DType dtype) {
+  if (quantization == Quantization::kNone || dtype == DType::kBFloat16) return absl::OkStatus();
+  return absl::UnimplementedError("`quantize` " + std::string(QuantizationName(quantization)) +
+                                  " on a GPU needs --dtype bfloat16; this model has " +
+                                  std::string(DTypeName(dtype)));
+}
+
+absl::Status CheckKvType(KvType type, AttentionKind kind) {
+  if (type == KvType::kAuto) return absl::OkStatus();
+  if (type != KvType::kFp8) {
+    return absl::UnimplementedError("`kv-cache-dtype` must be auto or fp8_e4m3fn on a GPU. Given: " +
+                                    std::string(KvTypeName(type)));
+  }
+  if (kind != AttentionKind::kFloat) return absl::OkStatus();
+  return absl::UnimplementedError(
+      "`kv-cache-dtype` fp8_e4m3fn needs attention on tensor cores: --dtype bfloat16 and heads of "
+      "16, 64, 80, 96, 128 or 256 dimensions");
 }
 
 }  // namespace penstock::shard::cuda

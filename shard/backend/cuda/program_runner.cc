@@ -1,6 +1,7 @@
 #include "shard/backend/cuda/program_runner.h"
 
 #include <algorithm>
+#include <limits>
 #include <variant>
 
 #include "common/status.h"
@@ -13,6 +14,10 @@ namespace {
 
 // Of more rows, the library's products are faster.
 constexpr std::uint32_t kMostFusedRows = 8;
+
+// A group of rows reads a quantized matrix once: a byte per weight. Expanding it first moves five
+// bytes per weight, with the product by the library.
+constexpr std::uint32_t kMostGroupedRows = 3 * MostSkinnyRows(WeightForm::kFp8);
 
 HeadShape Shape(const shard::HeadShape& heads) {
   return {heads.query_heads, heads.kv_heads, heads.key_dim};
@@ -38,16 +43,6 @@ absl::StatusOr<GpuMemory> Uploaded(Gpu& gpu, const void* data, std::size_t bytes
 }
 
 }  // namespace
-
-absl::Status ProgramRunner::LoadWeights(const LoadedWeights& weights) {
-  for (const TensorView& view : weights.views) {
-    PENSTOCK_ASSIGN_OR_RETURN(GpuMemory memory, Uploaded(gpu_, view.data, view.Bytes()));
-    weights_.push_back(std::move(memory));
-    sizes_.push_back({static_cast<std::uint32_t>(view.shape[0]),
-                      view.rank < 2 ? 1 : static_cast<std::uint32_t>(view.shape[1])});
-  }
-  return gpu_.Synchronize();
-}
 
 absl::Status ProgramRunner::Prepare(const Limits& limits, Communicator* communicator) {
   communicator_ = communicator;
@@ -80,6 +75,9 @@ absl::Status ProgramRunner::Prepare(const Limits& limits, Communicator* communic
   }
   PENSTOCK_ASSIGN_OR_RETURN(
       workspace_, GpuMemory::OnDevice(gpu_, WorkspaceFloats(limits.items, heads_) * sizeof(float)));
+  if (limits.rows > MostGroupedRows()) {
+    PENSTOCK_ASSIGN_OR_RETURN(expanded_, GpuMemory::OnDevice(gpu_, weights_.MostExpandedBytes()));
+  }
   const std::uint64_t share = program_.Width(Buffer::kLogits);
   const std::uint64_t wide = std::max<std::uint64_t>(
       std::uint64_t{limits.rows} * WidestSum(program_), limits.logit_rows * share);
@@ -93,7 +91,7 @@ absl::Status ProgramRunner::Prepare(const Limits& limits, Communicator* communic
 }
 
 absl::Status ProgramRunner::TuneGemms(std::uint32_t rows) {
-  if (batch_invariant_) return absl::OkStatus();
+  if (choices_.batch_invariant) return absl::OkStatus();
   for (const std::vector<Op>* ops : {&program_.body, &program_.head}) {
     for (const Op& op : *ops) {
       const auto* linear = std::get_if<LinearOp>(&op);
@@ -103,7 +101,8 @@ absl::Status ProgramRunner::TuneGemms(std::uint32_t rows) {
           buffers_[static_cast<std::size_t>(linear->out)].bytes() / DTypeBytes(dtype_) /
           std::max(1u, program_.Width(linear->out)));
       if (head && rows > most) continue;
-      PENSTOCK_RETURN_IF_ERROR(gpu_.TuneLinear(ArgsOf(*linear, rows, 0), dtype_));
+      const LinearArgs args = ArgsOf(*linear, rows, 0);
+      if (!InGroups(args)) PENSTOCK_RETURN_IF_ERROR(gpu_.TuneLinear(Expanded(args), dtype_));
     }
   }
   return absl::OkStatus();
@@ -136,7 +135,8 @@ absl::Status ProgramRunner::RunAll(const std::vector<Op>& ops, const Step& step)
     if (const GatedActivationOp* gate = GateToFuse(std::span(ops).subspan(i)); gate != nullptr) {
       SkinnyArgs args{ArgsOf(std::get<LinearOp>(ops[i]), step.rows, step.first), true};
       args.linear.out = Rows(gate->out);
-      if (parts_.fusion && step.rows <= kMostFusedRows && IsSkinny(args, dtype_)) {
+      const bool few = step.rows <= kMostFusedRows || args.linear.form != WeightForm::kPlain;
+      if (parts_.fusion && few && IsSkinny(args, dtype_)) {
         PENSTOCK_RETURN_IF_ERROR(SkinnyLinear(args, gpu_.stream()));
         ++i;  // the gate is done
         continue;
@@ -158,7 +158,7 @@ absl::Status ProgramRunner::Run(const EmbedOp& op, const Step& step) {
 
 absl::Status ProgramRunner::Run(const PositionsOp& op, const Step& step) {
   const std::uint32_t entries =
-      op.table == kNoWeight ? 0 : sizes_[static_cast<std::size_t>(op.table)].out;
+      op.table == kNoWeight ? 0 : weights_.RowsOf(op.table);
   return AddPositions({step.inputs->positions, Weight(op.table), Rows(op.out), step.rows,
                        program_.Width(op.out), op.offset, entries},
                       dtype_, gpu_.stream());
@@ -182,15 +182,42 @@ absl::Status ProgramRunner::Run(const NormOp& op, const Step& step) {
 
 absl::Status ProgramRunner::Run(const LinearOp& op, const Step& step) {
   const LinearArgs args = ArgsOf(op, step.rows, step.first);
-  return batch_invariant_ ? MultiplyInGroups(args) : gpu_.Linear(args, dtype_);
+  if (InGroups(args)) return MultiplyInGroups(args);
+  if (args.form != WeightForm::kPlain) {
+    PENSTOCK_RETURN_IF_ERROR(
+        ExpandRows({expanded_.data(), const_cast<void*>(args.weight),
+                    const_cast<float*>(args.scales), args.out_width, args.in_width, args.form},
+                   gpu_.stream()));
+  }
+  return gpu_.Linear(Expanded(args), dtype_);
+}
+
+std::uint32_t ProgramRunner::MostGroupedRows() const {
+  if (choices_.batch_invariant) return std::numeric_limits<std::uint32_t>::max();
+  return parts_.skinny_products ? kMostGroupedRows : 0;
+}
+
+// Whether SkinnyLinear computes the product, whatever is measured.
+bool ProgramRunner::InGroups(const LinearArgs& args) const {
+  return choices_.batch_invariant || (args.form != WeightForm::kPlain && args.rows <= MostGroupedRows());
+}
+
+// The product with the weights that ExpandRows writes.
+LinearArgs ProgramRunner::Expanded(LinearArgs args) const {
+  if (args.form == WeightForm::kPlain) return args;
+  args.weight = expanded_.data();
+  args.form = WeightForm::kPlain;
+  args.scales = nullptr;
+  return args;
 }
 
 // Each group of rows reads the weights again.
 absl::Status ProgramRunner::MultiplyInGroups(LinearArgs args) {
   const std::uint32_t rows = args.rows;
+  const std::uint32_t most = MostSkinnyRows(args.form);
   const std::size_t element = DTypeBytes(dtype_);
-  for (std::uint32_t first = 0; first < rows; first += kMostSkinnyRows) {
-    args.rows = std::min(kMostSkinnyRows, rows - first);
+  for (std::uint32_t first = 0; first < rows; first += most) {
+    args.rows = std::min(most, rows - first);
     PENSTOCK_RETURN_IF_ERROR(SkinnyLinear({args}, gpu_.stream()));
     args.in = static_cast<const std::byte*>(args.in) + args.rows * args.in_width * element;
     args.out = static_cast<std::byte*>(args.out) + args.rows * args.out_width * element;
@@ -203,11 +230,13 @@ LinearArgs ProgramRunner::ArgsOf(const LinearOp& op, std::uint32_t rows,
   LinearArgs args;
   args.in = Rows(op.in, op.in == Buffer::kSelected ? first : 0);
   args.weight = Weight(op.weight);
+  args.form = weights_.FormOf(op.weight);
+  args.scales = weights_.ScalesOf(op.weight);
   args.bias = Weight(op.bias);
   args.out = Rows(op.out);
   args.rows = rows;
-  args.in_width = sizes_[static_cast<std::size_t>(op.weight)].in;
-  args.out_width = sizes_[static_cast<std::size_t>(op.weight)].out;
+  args.in_width = weights_.ColumnsOf(op.weight);
+  args.out_width = weights_.RowsOf(op.weight);
   args.accumulate = op.accumulate;
   return args;
 }
@@ -261,6 +290,7 @@ absl::Status ProgramRunner::Run(const RopeKvWriteOp& op, const Step& step) {
   args.growth_rate = op.growth.rate;
   args.growth_period = op.growth.period;
   args.growth_first = op.growth.first;
+  args.fp8_cache = choices_.fp8_cache;
   if (op.writes) {
     args.cache_rows = step.inputs->cache_rows[program_.caches[op.cache].kv_group];
     args.keys = step.cache[op.cache].keys;
@@ -282,6 +312,7 @@ absl::Status ProgramRunner::Run(const AttentionOp& op, const Step& step) {
   args.out = Rows(op.out);
   args.workspace = static_cast<float*>(workspace_.data());
   args.scale = op.scale;
+  args.fp8_cache = choices_.fp8_cache;
   args.softcap = op.softcap;
   args.sinks = Weight(op.sinks);
   if (!op.alibi.slopes.empty()) {
@@ -369,11 +400,12 @@ void* ProgramRunner::Rows(Buffer buffer, std::uint32_t first) const {
 }
 
 std::uint64_t ProgramRunner::MemoryBytes() const {
-  std::uint64_t bytes = experts_.MemoryBytes();
-  for (const GpuMemory& memory : weights_) bytes += memory.bytes();
+  std::uint64_t bytes = weights_.bytes() + experts_.MemoryBytes();
   for (const GpuMemory& memory : buffers_) bytes += memory.bytes();
   for (const Angles& angles : angles_) bytes += angles.cos.bytes() + angles.sin.bytes();
-  for (const GpuMemory* memory : {&workspace_, &wide_, &logits_}) bytes += memory->bytes();
+  for (const GpuMemory* memory : {&workspace_, &wide_, &logits_, &expanded_}) {
+    bytes += memory->bytes();
+  }
   return bytes;
 }
 

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "shard/backend/cuda/device_weights.h"
 #include "shard/backend/cuda/expert_runner.h"
 #include "shard/backend/cuda/fusion.h"
 #include "shard/backend/cuda/gpu.h"
@@ -33,18 +34,27 @@ using CacheView = std::span<const CacheArrays>;  // of Program::caches
 
 class ProgramRunner {
  public:
+  struct Choices {
+    bool batch_invariant = false;  // all products by SkinnyLinear
+    bool fp8_cache = false;        // K and V are e4m3
+  };
+
   // All three outlive the runner.
   ProgramRunner(const Program& program, DType dtype, Gpu& gpu, const CudaParts& parts,
-                bool batch_invariant)
+                const Choices& choices)
       : program_(program),
         heads_(HeadsOf(program)),
         dtype_(dtype),
         gpu_(gpu),
         parts_(parts),
-        batch_invariant_(batch_invariant),
-        experts_(program, dtype, gpu, batch_invariant) {}
+        choices_(choices),
+        experts_(program, dtype, gpu, choices.batch_invariant),
+        weights_(gpu) {}
 
-  absl::Status LoadWeights(const LoadedWeights& weights);
+  absl::Status LoadWeights(const WeightSource& source, const LoadProgress& progress,
+                           WeightForm form) {
+    return weights_.Load(program_, source, progress, form);
+  }
 
   // The largest step.
   struct Limits {
@@ -112,25 +122,25 @@ class ProgramRunner {
 
   // Of the layer's rope; the angles of rope that depends on the length are inputs of the step.
   void AddAngles(const RopeKvWriteOp& op, const Step& step, RopeArgs& args) const;
+  std::uint32_t MostGroupedRows() const;  // of products with a quantized matrix
+  bool InGroups(const LinearArgs& args) const;
   absl::Status MultiplyInGroups(LinearArgs args);
+  LinearArgs Expanded(LinearArgs args) const;
   // From kLogits to float32, scaled and capped as the program's head says.
   absl::Status WidenLogits(float* to, std::uint64_t count);
   LinearArgs ArgsOf(const LinearOp& op, std::uint32_t rows, std::uint32_t first) const;
   void* Rows(Buffer buffer, std::uint32_t first = 0) const;
-  const void* Weight(std::int32_t index) const {
-    return index == kNoWeight ? nullptr : weights_[static_cast<std::size_t>(index)].data();
-  }
+  const void* Weight(std::int32_t index) const { return weights_.Of(index); }
 
   const Program& program_;
   const HeadShape heads_;
   const DType dtype_;
   Gpu& gpu_;
   const CudaParts parts_;
-  const bool batch_invariant_;  // all products by SkinnyLinear
+  const Choices choices_;
   ExpertRunner experts_;
   Communicator* communicator_ = nullptr;
-  std::vector<GpuMemory> weights_;
-  std::vector<LinearSize> sizes_;  // of weights_
+  DeviceWeights weights_;
   std::array<GpuMemory, kBufferCount> buffers_;
   struct Angles {
     GpuMemory cos, sin;
@@ -140,6 +150,7 @@ class ProgramRunner {
   GpuMemory workspace_;         // of attention
   GpuMemory wide_;  // float32: sums over the ranks, a rank's logits before they are gathered
   GpuMemory logits_;
+  GpuMemory expanded_;  // bfloat16: the largest stored matrix of another form
 };
 
 }  // namespace penstock::shard::cuda

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "common/status.h"
@@ -12,41 +13,23 @@ namespace {
 
 constexpr std::size_t kAlignment = 16;
 
-template <class T>
-std::size_t Place(std::size_t& end, std::size_t count) {
-  const std::size_t begin = end;
-  end = (end + count * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
-  return begin;
-}
+std::size_t Aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Inputs of a step: other angles are in a table.
+std::size_t AnglesOfARow(const RopeSpec& rope) { return rope.DependsOnLength() ? rope.dim / 2 : 0; }
 
 }  // namespace
 
-StepInputs::Offsets StepInputs::Layout(const InputLimits& limits,
-                                       const std::vector<RopeSpec>& ropes) {
-  Offsets at{};
-  at.tokens = Place<std::int32_t>(at.end, limits.rows);
-  at.newest = Place<std::int32_t>(at.end, limits.rows);
-  at.positions = Place<std::int32_t>(at.end, limits.rows);
-  at.logit_rows = Place<std::int32_t>(at.end, limits.rows);
-  for (std::uint32_t group = 0; group < kMostKvGroups; ++group) {
-    at.cache_rows[group] = Place<std::int64_t>(at.end, limits.rows);
-    at.blocks[group] = Place<std::uint32_t>(at.end, limits.blocks);
-  }
-  at.windows.resize(limits.windows);
-  for (Offsets::Window& window : at.windows) {
-    window.tiles = Place<AttentionTile>(at.end, limits.rows);
-    window.rows = Place<AttentionRow>(at.end, limits.rows);
-    window.chunks = Place<AttentionTile>(at.end, limits.rows);
-    window.items = Place<AttentionItem>(at.end, limits.items);
-  }
-  for (const RopeSpec& rope : ropes) {
-    const std::size_t count =
-        rope.DependsOnLength() ? std::size_t{limits.rows} * (rope.dim / 2) : 0;
-    Offsets::Angles& angles = at.angles.emplace_back();
-    angles.cos = Place<float>(at.end, count);
-    angles.sin = Place<float>(at.end, count);
-  }
-  return at;
+// Of all but the tables of KV group 1.
+std::size_t StepInputs::MostBytes(const InputLimits& limits, const std::vector<RopeSpec>& ropes) {
+  std::size_t row = 4 * sizeof(std::int32_t) + kMostKvGroups * sizeof(std::int64_t) +
+                    limits.windows * (2 * sizeof(AttentionTile) + sizeof(AttentionRow));
+  for (const RopeSpec& rope : ropes) row += 2 * AnglesOfARow(rope) * sizeof(float);
+  const std::size_t arrays =
+      4 + 2 * kMostKvGroups + 4 * std::size_t{limits.windows} + 2 * ropes.size();
+  return limits.rows * row +
+         std::size_t{limits.windows} * limits.items * sizeof(AttentionItem) +
+         limits.blocks * sizeof(std::uint32_t) + arrays * kAlignment;
 }
 
 absl::StatusOr<StepInputs> StepInputs::Create(Gpu& gpu, const InputLimits& limits,
@@ -62,27 +45,28 @@ absl::StatusOr<StepInputs> StepInputs::Create(Gpu& gpu, const InputLimits& limit
   inputs.shape_ = shape;
   inputs.kind_ = kind;
   inputs.block_size_ = block_size;
-  inputs.offsets_ = Layout(inputs.limits_, ropes);
   inputs.ropes_ = ropes;
   for (const RopeSpec& rope : ropes) {
-    const std::size_t count =
-        rope.DependsOnLength() ? std::size_t{limits.rows} * (rope.dim / 2) : 0;
+    const std::size_t count = limits.rows * AnglesOfARow(rope);
     inputs.angles_.push_back({std::vector<float>(count), std::vector<float>(count)});
   }
+  inputs.window_tables_ = Aligned(MostBytes(inputs.limits_, ropes));
   inputs.work_.resize(windows.size());
   inputs.windows_ = std::move(windows);
   inputs.kv_window_ = kv_window;
+  const std::size_t bytes =
+      inputs.window_tables_ +
+      (inputs.kv_groups() - 1) * std::size_t{limits.blocks} * sizeof(std::uint32_t);
   for (GpuMemory& staging : inputs.staging_) {
-    PENSTOCK_ASSIGN_OR_RETURN(staging, GpuMemory::Pinned(gpu, inputs.offsets_.end));
+    PENSTOCK_ASSIGN_OR_RETURN(staging, GpuMemory::Pinned(gpu, bytes));
   }
-  PENSTOCK_ASSIGN_OR_RETURN(inputs.device_, GpuMemory::OnDevice(gpu, inputs.offsets_.end));
+  PENSTOCK_ASSIGN_OR_RETURN(inputs.device_, GpuMemory::OnDevice(gpu, bytes));
   return inputs;
 }
 
 void StepInputs::AddPositions(const RaggedSegment& segment) {
   for (std::uint32_t i = 0; i < segment.query_count; ++i) {
-    Host<std::int32_t>(offsets_.positions)[segment.query_start + i] =
-        static_cast<std::int32_t>(segment.context_length + i);
+    positions_.push_back(static_cast<std::int32_t>(segment.context_length + i));
   }
 }
 
@@ -97,31 +81,32 @@ void StepInputs::AddTable(const RaggedSegment& segment, std::uint32_t group) {
   for (std::uint32_t i = 0; i < segment.query_count; ++i) {
     const std::uint32_t position = segment.context_length + i;
     const std::uint64_t block = table[position / block_size_].value();
-    Host<std::int64_t>(offsets_.cache_rows[group])[segment.query_start + i] =
-        static_cast<std::int64_t>(block * block_size_ + position % block_size_);
+    cache_rows_[group].push_back(
+        static_cast<std::int64_t>(block * block_size_ + position % block_size_));
   }
-  tables_[group].push_back(block_entries_[group]);
+  std::vector<std::uint32_t>& blocks = blocks_[group];
+  tables_[group].push_back(static_cast<std::uint32_t>(blocks.size()));
   const std::uint32_t end = segment.context_length + segment.query_count;
   const std::uint32_t needed = (end + block_size_ - 1) / block_size_;
   const std::uint64_t visible =
       FirstVisible(group == 0 ? 0 : kv_window_, segment.context_length) / block_size_;
   for (std::uint32_t i = 0; i < needed; ++i) {
-    Host<std::uint32_t>(offsets_.blocks[group])[block_entries_[group]++] =
-        i < visible ? scratch_[group] : table[i].value();
+    blocks.push_back(i < visible ? scratch_[group] : table[i].value());
   }
 }
 
 void StepInputs::Fill(const RaggedBatch& batch, std::span<const std::int32_t> newest) {
   turn_ = 1 - turn_;
-  rows_ = static_cast<std::uint32_t>(batch.tokens.size());
-  block_entries_ = {};
-  for (auto& tables : tables_) tables.clear();
-  std::memcpy(Host<void>(offsets_.tokens), batch.tokens.data(), batch.tokens.size_bytes());
-  std::fill_n(Host<std::int32_t>(offsets_.newest), rows_, -1);
-  std::copy(newest.begin(), newest.end(), Host<std::int32_t>(offsets_.newest));
-  std::memcpy(Host<void>(offsets_.logit_rows), batch.logit_rows.data(),
-              batch.logit_rows.size_bytes());
-  logit_rows_ = static_cast<std::uint32_t>(batch.logit_rows.size());
+  for (std::uint32_t group = 0; group < kMostKvGroups; ++group) {
+    tables_[group].clear();
+    cache_rows_[group].clear();
+    blocks_[group].clear();
+  }
+  positions_.clear();
+  tokens_.assign(batch.tokens.begin(), batch.tokens.end());
+  newest_.assign(newest.begin(), newest.end());
+  newest_.resize(tokens_.size(), -1);
+  logit_rows_.assign(batch.logit_rows.begin(), batch.logit_rows.end());
   is_decode_ = true;
   for (const RaggedSegment& segment : batch.segments) {
     is_decode_ = is_decode_ && segment.query_count == 1;
@@ -142,71 +127,72 @@ std::uint32_t StepInputs::MostItems() const {
 }
 
 void StepInputs::PadTo(const GraphShape& shape) {
-  for (; rows_ < shape.rows; ++rows_) {
-    Host<std::int32_t>(offsets_.tokens)[rows_] = 0;
-    Host<std::int32_t>(offsets_.newest)[rows_] = -1;
-    Host<std::int32_t>(offsets_.positions)[rows_] = 0;
+  for (std::uint32_t row = rows(); row < shape.rows; ++row) {
+    tokens_.push_back(0);
     for (std::uint32_t group = 0; group < kv_groups(); ++group) {
-      Host<std::int64_t>(offsets_.cache_rows[group])[rows_] =
-          std::int64_t{scratch_[group]} * block_size_;
+      cache_rows_[group].push_back(std::int64_t{scratch_[group]} * block_size_);
     }
     for (AttentionWork& work : work_) {
-      work.rows.push_back({rows_, static_cast<std::uint32_t>(work.tiles.size())});
-      work.tiles.push_back({.first_row = rows_, .rows = 1});
+      work.rows.push_back({row, static_cast<std::uint32_t>(work.tiles.size())});
+      work.tiles.push_back({.first_row = row, .rows = 1});
     }
   }
-  while (logit_rows_ < shape.rows) Host<std::int32_t>(offsets_.logit_rows)[logit_rows_++] = 0;
+  newest_.resize(shape.rows, -1);
+  positions_.resize(shape.rows, 0);
+  logit_rows_.resize(shape.rows, 0);
   for (AttentionWork& work : work_) work.items.resize(shape.items);
 }
 
-absl::Status StepInputs::Send(std::size_t offset, std::size_t bytes) {
-  return gpu_->Upload(device_.At(offset), Host<void>(offset), bytes);
-}
-
-absl::Status StepInputs::SendWindow(std::size_t window) {
-  const AttentionWork& work = work_[window];
-  const Offsets::Window& at = offsets_.windows[window];
-  const auto send = [this](std::size_t offset, const auto& values) {
-    std::memcpy(Host<void>(offset), values.data(), values.size() * sizeof values[0]);
-    return values.empty() ? absl::OkStatus() : Send(offset, values.size() * sizeof values[0]);
+// Block tables come last: their size differs between steps of one shape.
+std::size_t StepInputs::Pack() {
+  std::size_t end = 0;
+  const auto pack = [&](const auto& values) {
+    const std::size_t begin = end;
+    const std::size_t bytes = values.size() * sizeof values[0];
+    end += Aligned(bytes);
+    if (end <= window_tables_) std::memcpy(staging_[turn_].At(begin), values.data(), bytes);
+    return begin;
   };
-  PENSTOCK_RETURN_IF_ERROR(send(at.tiles, work.tiles));
-  PENSTOCK_RETURN_IF_ERROR(send(at.items, work.items));
-  PENSTOCK_RETURN_IF_ERROR(send(at.rows, work.rows));
-  return send(at.chunks, work.chunks);
-}
-
-// Rows of padding have those of an earlier step.
-absl::Status StepInputs::SendAngles(std::size_t rope) {
-  const std::size_t bytes = std::size_t{rows_} * (ropes_[rope].dim / 2) * sizeof(float);
-  const Offsets::Angles& at = offsets_.angles[rope];
-  std::memcpy(Host<void>(at.cos), angles_[rope].cos.data(), bytes);
-  std::memcpy(Host<void>(at.sin), angles_[rope].sin.data(), bytes);
-  PENSTOCK_RETURN_IF_ERROR(Send(at.cos, bytes));
-  return Send(at.sin, bytes);
+  offsets_.tokens = pack(tokens_);
+  offsets_.newest = pack(newest_);
+  offsets_.positions = pack(positions_);
+  offsets_.logit_rows = pack(logit_rows_);
+  for (std::uint32_t group = 0; group < kv_groups(); ++group) {
+    offsets_.cache_rows[group] = pack(cache_rows_[group]);
+  }
+  offsets_.angles.clear();
+  for (std::size_t i = 0; i < ropes_.size(); ++i) {
+    // Rows of padding have those of an earlier step.
+    const std::size_t count = rows() * AnglesOfARow(ropes_[i]);
+    const std::size_t cos = pack(std::span(angles_[i].cos).first(count));
+    offsets_.angles.push_back({cos, pack(std::span(angles_[i].sin).first(count))});
+  }
+  offsets_.windows.clear();
+  for (const AttentionWork& work : work_) {
+    offsets_.windows.push_back(
+        {pack(work.tiles), pack(work.items), pack(work.rows), pack(work.chunks)});
+  }
+  offsets_.blocks = {pack(blocks_[0]), window_tables_};
+  return end;
 }
 
 absl::Status StepInputs::Upload() {
-  PENSTOCK_RETURN_IF_ERROR(Send(offsets_.tokens, rows_ * sizeof(std::int32_t)));
-  PENSTOCK_RETURN_IF_ERROR(Send(offsets_.newest, rows_ * sizeof(std::int32_t)));
-  PENSTOCK_RETURN_IF_ERROR(Send(offsets_.positions, rows_ * sizeof(std::int32_t)));
-  PENSTOCK_RETURN_IF_ERROR(Send(offsets_.logit_rows, logit_rows_ * sizeof(std::int32_t)));
-  for (std::uint32_t group = 0; group < kv_groups(); ++group) {
-    PENSTOCK_RETURN_IF_ERROR(Send(offsets_.cache_rows[group], rows_ * sizeof(std::int64_t)));
-    PENSTOCK_RETURN_IF_ERROR(
-        Send(offsets_.blocks[group], block_entries_[group] * sizeof(std::uint32_t)));
+  const GpuMemory& staging = staging_[turn_];
+  const std::size_t bytes = Pack();
+  const std::size_t window_bytes = blocks_[1].size() * sizeof(std::uint32_t);
+  if (bytes > window_tables_ || window_tables_ + window_bytes > staging.bytes()) {
+    return absl::InternalError("the inputs of a step are larger than was prepared");
   }
-  for (std::size_t i = 0; i < ropes_.size(); ++i) {
-    if (ropes_[i].DependsOnLength()) PENSTOCK_RETURN_IF_ERROR(SendAngles(i));
-  }
-  for (std::size_t i = 0; i < work_.size(); ++i) PENSTOCK_RETURN_IF_ERROR(SendWindow(i));
-  return absl::OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(gpu_->Upload(device_.data(), staging.data(), bytes));
+  if (window_bytes == 0) return absl::OkStatus();
+  std::memcpy(staging.At(window_tables_), blocks_[1].data(), window_bytes);
+  return gpu_->Upload(device_.At(window_tables_), staging.At(window_tables_), window_bytes);
 }
 
 DeviceInputs StepInputs::OnDevice() const {
   DeviceInputs inputs;
-  inputs.rows = rows_;
-  inputs.logit_count = logit_rows_;
+  inputs.rows = rows();
+  inputs.logit_count = static_cast<std::uint32_t>(logit_rows_.size());
   const auto at = [this](std::size_t offset) -> const void* { return device_.At(offset); };
   inputs.tokens = static_cast<const std::int32_t*>(at(offsets_.tokens));
   inputs.newest = static_cast<const std::int32_t*>(at(offsets_.newest));

@@ -1,6 +1,8 @@
-// The inputs of a step on the device: all that differs from step to step. Their addresses never
-// change, so that recorded graphs can read them. Two staging buffers on the host serve alternate
-// steps, so that one step can be prepared before the copies of the last one are done.
+// The inputs of a step on the device: all that differs from step to step. They lie one behind the
+// other and take one copy, or two where a KV group has block tables of its own. Their addresses
+// depend only on the numbers of rows, logit rows and items, so that a recorded graph finds them.
+// Two staging buffers on the host serve alternate steps, so that one step can be prepared before
+// the copy of the last one is done.
 //
 // Threading: the model thread.
 #pragma once
@@ -38,7 +40,7 @@ struct InputLimits {
   std::uint32_t windows = 1;
 };
 
-// Addresses on the device, the same in every step, and counts.
+// Addresses on the device, the same for every step of a shape, and counts.
 struct DeviceInputs {
   const std::int32_t* tokens = nullptr;
   const std::int32_t* newest = nullptr;  // as EmbedArgs
@@ -72,24 +74,24 @@ class StepInputs {
   // tiles of positions; where a tile begins before the window they find this block.
   void SetScratchBlocks(const KvBlocks& blocks) { scratch_ = blocks; }
 
-  // Writes the batch to a staging buffer. `newest` is as in DeviceSampler::BeginStep; empty: -1 for
+  // Takes the batch in. `newest` is as in DeviceSampler::BeginStep; empty: -1 for
   // all rows. is_decode() is then true if every segment has one row.
   void Fill(const RaggedBatch& batch, std::span<const std::int32_t> newest = {});
   bool is_decode() const { return is_decode_; }
-  std::uint32_t rows() const { return rows_; }
+  std::uint32_t rows() const { return static_cast<std::uint32_t>(tokens_.size()); }
   std::uint32_t MostItems() const;
 
   // Pads to the shape with empty items and with rows. These rows write only the scratch blocks and
   // attend to no position.
   void PadTo(const GraphShape& shape);
 
-  // Enqueues the copies of the inputs that the step uses.
+  // Enqueues the copy of the inputs. OnDevice tells afterwards where they are.
   absl::Status Upload();
   DeviceInputs OnDevice() const;
 
  private:
   struct Offsets {
-    std::size_t tokens, newest, positions, logit_rows, end;
+    std::size_t tokens, newest, positions, logit_rows;
     std::array<std::size_t, kMostKvGroups> cache_rows, blocks;
     struct Window {
       std::size_t tiles, items, rows, chunks;
@@ -100,18 +102,13 @@ class StepInputs {
     };
     std::vector<Angles> angles;  // by rope, where they depend on the length
   };
-  static Offsets Layout(const InputLimits& limits, const std::vector<RopeSpec>& ropes);
-  template <class T>
-  T* Host(std::size_t offset) const {
-    return reinterpret_cast<T*>(staging_[turn_].At(offset));
-  }
+  static std::size_t MostBytes(const InputLimits& limits, const std::vector<RopeSpec>& ropes);
   std::uint32_t kv_groups() const { return kv_window_ > 0 ? 2 : 1; }
   void AddPositions(const RaggedSegment& segment);
   void AddAngles(const RaggedBatch& batch);
   void AddTable(const RaggedSegment& segment, std::uint32_t group);
-  absl::Status Send(std::size_t offset, std::size_t bytes);
-  absl::Status SendWindow(std::size_t window);
-  absl::Status SendAngles(std::size_t rope);
+  // Copies all but the tables of KV group 1 to the staging buffer. Gives the bytes.
+  std::size_t Pack();
 
   Gpu* gpu_ = nullptr;
   InputLimits limits_;
@@ -122,18 +119,19 @@ class StepInputs {
   std::uint32_t kv_window_ = 0;
   std::vector<RopeSpec> ropes_;
   KvBlocks scratch_;
-  Offsets offsets_;
+  std::size_t window_tables_ = 0;     // where the tables of KV group 1 begin: behind all others
   std::array<GpuMemory, 2> staging_;  // pinned
   std::size_t turn_ = 0;
   GpuMemory device_;
 
   // Of the present step.
-  std::vector<AttentionWork> work_;
+  std::vector<std::int32_t> tokens_, newest_, positions_, logit_rows_;
+  std::array<std::vector<std::int64_t>, kMostKvGroups> cache_rows_;
+  std::array<std::vector<std::uint32_t>, kMostKvGroups> blocks_;
   std::array<std::vector<std::uint32_t>, kMostKvGroups> tables_;  // by segment
-  std::vector<RopeTable> angles_;                                 // by rope
-  std::uint32_t rows_ = 0;
-  std::uint32_t logit_rows_ = 0;
-  std::array<std::uint32_t, kMostKvGroups> block_entries_{};
+  std::vector<RopeTable> angles_;  // by rope
+  std::vector<AttentionWork> work_;
+  Offsets offsets_;
   bool is_decode_ = false;
 };
 

@@ -17,10 +17,11 @@ enum class KvType : std::uint8_t {
   kFloat32,
   kBFloat16,
   kInt8,  // with a float32 scale per position and head, for K and for V
+  kFp8,   // e4m3, without a scale
 };
 
-inline constexpr std::array<std::string_view, 4> kKvTypeNames = {"auto", "float32", "bfloat16",
-                                                                 "int8"};
+inline constexpr std::array<std::string_view, 5> kKvTypeNames = {"auto", "float32", "bfloat16",
+                                                                 "int8", "fp8_e4m3fn"};
 
 constexpr std::string_view KvTypeName(KvType type) {
   return kKvTypeNames[static_cast<std::size_t>(type)];
@@ -52,6 +53,8 @@ constexpr std::uint64_t KvHeadBytes(KvType type, DType model, std::uint64_t head
       return head_dim * 2;
     case KvType::kInt8:
       return head_dim + sizeof(float);
+    case KvType::kFp8:
+      return head_dim;
   }
   return head_dim * DTypeBytes(model);
 }

@@ -29,6 +29,7 @@ constexpr std::uint32_t kPrompt = 2048;
 constexpr std::uint32_t kLongContext = 32768;
 constexpr std::uint32_t kBlockSize = 16;
 constexpr std::uint32_t kMostRows = 256;
+constexpr std::uint32_t kMostSequences = 512;
 constexpr std::uint32_t kLogitRows = 64;
 constexpr int kSteps = 50;
 
@@ -77,12 +78,14 @@ class Bench {
     options.dtype = model_.dtype;
     options.block_size = kBlockSize;
     options.batch_invariant = bench.batch_invariant;
+    options.quantization = model_.quantization = bench.quantization;
+    options.kv_type = model_.kv_type = bench.kv_type;
     options.parts = bench.parts;
     PENSTOCK_ASSIGN_OR_RETURN(backend_, MakeCudaBackend(std::move(options), gpu_));
     picker_ = dynamic_cast<DeviceSampler*>(backend_.get());
     const auto begin = Clock::now();
     PENSTOCK_RETURN_IF_ERROR(
-        backend_->Prepare({kPrompt, kLongContext + kBlockSize, kLogitRows, 0}, nullptr));
+        backend_->Prepare({kPrompt, kLongContext + kBlockSize, kLogitRows, 0, kMostSequences}, nullptr));
     const double tuned = Since(begin);
     PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(kMostRows * BlocksPerRow()));
     std::printf("{\"test\": \"start\", \"tuning_seconds\": %.2f, \"graphs_seconds\": %.2f}\n",
@@ -218,10 +221,12 @@ double Bench::Elements(const std::vector<Op>& ops) const {
 }
 
 double Bench::BytesOfDecode() const {
-  const PagedLayout layout{model_.program.caches, kBlockSize, model_.dtype};
+  const PagedLayout layout{model_.program.caches, kBlockSize, model_.dtype, 0, model_.kv_type};
+  const double plain = static_cast<double>(DTypeBytes(model_.dtype));
+  const double body = model_.quantization == Quantization::kNone ? plain : 1;
   double positions = 0;
   for (const RaggedSegment& segment : segments_) positions += segment.context_length + 1;
-  return (BodyElements() + HeadElements()) * static_cast<double>(DTypeBytes(model_.dtype)) +
+  return BodyElements() * body + HeadElements() * plain +
          positions * static_cast<double>(layout.BytesPerToken());
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 
 #include "shard/backend/cuda/parts.h"
+#include "shard/cache/paged/kv_type.h"
+#include "shard/weights/quantization.h"
 #include "tests/gpu/bench/launch_timer.h"
 
 namespace penstock::shard::cuda {
@@ -18,6 +20,8 @@ struct BenchOptions {
   std::string folder;
   bool made_weights = false;  // random ones: of the folder's files only the headers are read
   bool batch_invariant = false;
+  Quantization quantization = Quantization::kNone;
+  KvType kv_type = KvType::kAuto;
   CudaParts parts;
   std::uint32_t profiled_rows = 0;  // > 0: only one decode step of so many rows, for a profiler
 };

@@ -17,6 +17,13 @@ std::optional<BenchOptions> ReadBenchOptions(int argc, char** argv) {
       const auto parts = PartsWithout(argv[++i]);
       if (!parts.ok()) return std::nullopt;
       options.parts = *parts;
+    } else if (word == "--weights" && i + 1 < argc) {
+      options.quantization = ParseQuantization(argv[++i]);
+      if (options.quantization == Quantization::kNone) return std::nullopt;
+    } else if (word == "--kv" && i + 1 < argc) {
+      const auto type = ParseKvType(argv[++i]);
+      if (!type.has_value()) return std::nullopt;
+      options.kv_type = *type;
     } else if (word == "--profiled-rows" && i + 1 < argc) {
       const std::string_view rows = argv[++i];
       std::from_chars(rows.data(), rows.data() + rows.size(), options.profiled_rows);

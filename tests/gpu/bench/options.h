@@ -9,7 +9,8 @@ namespace penstock::shard::cuda {
 
 inline constexpr char kBenchUsage[] =
     "Usage: penstock-gpu-bench [--made-weights] [--batch-invariant] [--without PART,PART...]\n"
-    "                          [--profiled-rows N] MODEL_FOLDER\n"
+    "                          [--weights int8|fp8] [--kv fp8_e4m3fn] [--profiled-rows N]\n"
+    "                          MODEL_FOLDER\n"
     "Parts: graphs, tensor-cores, skinny-products, fusion, overlap\n";
 
 // Empty: print kBenchUsage.

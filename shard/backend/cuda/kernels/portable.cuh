@@ -69,6 +69,9 @@ __device__ inline float MinusProduct(float a, float b, float c) {
   return __fsub_rn(a, __fmul_rn(b, c));
 }
 
+// a * b, rounded before anything is added to it.
+__device__ inline float Product(float a, float b) { return __fmul_rn(a, b); }
+
 inline absl::Status LaunchStatus() {
   const cudaError_t error = cudaGetLastError();
   if (error == cudaSuccess) return absl::OkStatus();

@@ -2,6 +2,7 @@
 
 #include "shard/backend/cuda/kernels.h"
 #include "shard/backend/cuda/kernels/vectors.cuh"
+#include "shard/backend/cuda/kernels/weight_forms.cuh"
 
 namespace penstock::shard::cuda {
 namespace {
@@ -10,20 +11,30 @@ constexpr unsigned kThreads = 256;
 
 // Where a head of the row lies in the cache; null for query heads, which the cache does not hold,
 // and where nothing is written.
-template <class T>
-__device__ T* InCache(const RopeArgs& args, std::uint32_t head) {
+template <class C>
+__device__ C* InCache(const RopeArgs& args, std::uint32_t head) {
   const HeadShape shape = args.shape;
   if (head < shape.heads || args.keys == nullptr) return nullptr;
   const bool is_key = head < shape.heads + shape.kv_heads;
   const std::uint32_t kv_head = (head - shape.heads) % shape.kv_heads;
-  return static_cast<T*>(is_key ? args.keys : args.values) +
+  return static_cast<C*>(is_key ? args.keys : args.values) +
          (static_cast<std::uint64_t>(args.cache_rows[blockIdx.x]) * shape.kv_heads + kv_head) *
              shape.head_dim;
 }
 
+// C: T, or bytes, which are e4m3.
+template <int kCount, class T, class C>
+__device__ void StoreInCache(C* cache, const float (&values)[kCount]) {
+  if constexpr (sizeof(C) == 1) {
+    StoreFp8<kCount, T>(cache, values);
+  } else {
+    Store<kCount>(cache, values);
+  }
+}
+
 // Elements [at, at + kCount) and their partners half a head further.
-template <int kCount, class T>
-__device__ void Rotate(T* head, T* cache, const float* cos, const float* sin, int at, int half) {
+template <int kCount, class T, class C>
+__device__ void Rotate(T* head, C* cache, const float* cos, const float* sin, int at, int half) {
   float first[kCount], second[kCount];
   Load<kCount>(head + at, first);
   Load<kCount>(head + half + at, second);
@@ -37,12 +48,12 @@ __device__ void Rotate(T* head, T* cache, const float* cos, const float* sin, in
   Store<kCount>(head + at, first);
   Store<kCount>(head + half + at, second);
   if (cache == nullptr) return;
-  Store<kCount>(cache + at, first);
-  Store<kCount>(cache + half + at, second);
+  StoreInCache<kCount, T>(cache + at, first);
+  StoreInCache<kCount, T>(cache + half + at, second);
 }
 
 // Copies elements from `first` on of the heads [head, end_head) of the row to the cache.
-template <int kCount, class T>
+template <int kCount, class C, class T>
 __device__ void CopyToCache(const RopeArgs& args, const T* row, std::uint32_t head,
                             std::uint32_t end_head, std::uint32_t first) {
   const std::uint32_t dim = args.shape.head_dim;
@@ -52,7 +63,7 @@ __device__ void CopyToCache(const RopeArgs& args, const T* row, std::uint32_t he
     const std::uint32_t at = first + i % pieces * kCount;
     float values[kCount];
     Load<kCount>(row + of * dim + at, values);
-    Store<kCount>(InCache<T>(args, of) + at, values);
+    StoreInCache<kCount, T>(InCache<C>(args, of) + at, values);
   }
 }
 
@@ -75,7 +86,7 @@ __device__ void GrowQueries(const RopeArgs& args, T* row) {
 
 // A block per row. Its threads rotate pieces of query and key heads, then copy what is not rotated:
 // the rest of key heads, and value heads.
-template <class T, int kCount>
+template <class T, class C, int kCount>
 __global__ void RopeKvWriteKernel(RopeArgs args) {
   WaitForEarlierKernels();
   const HeadShape shape = args.shape;
@@ -89,14 +100,14 @@ __global__ void RopeKvWriteKernel(RopeArgs args) {
       half;
   for (std::uint32_t i = threadIdx.x; i < rotated; i += kThreads) {
     const std::uint32_t head = i / pieces;
-    Rotate<kCount>(row + head * shape.head_dim, InCache<T>(args, head), args.cos + angles,
+    Rotate<kCount>(row + head * shape.head_dim, InCache<C>(args, head), args.cos + angles,
                    args.sin + angles, static_cast<int>(i % pieces) * kCount, half);
   }
   if (args.growth_rate != 0.0f) GrowQueries<kCount>(args, row);
   if (args.keys == nullptr) return;
   const std::uint32_t first_value = shape.heads + shape.kv_heads;
-  CopyToCache<kCount>(args, row, shape.heads, first_value, args.rotary);
-  CopyToCache<kCount>(args, row, first_value, row_heads, 0);
+  CopyToCache<kCount, C>(args, row, shape.heads, first_value, args.rotary);
+  CopyToCache<kCount, C>(args, row, first_value, row_heads, 0);
 }
 
 }  // namespace
@@ -105,8 +116,14 @@ absl::Status RopeKvWrite(const RopeArgs& args, DType dtype, Stream stream) {
   if (args.rows == 0) return absl::OkStatus();
   const std::uint32_t unit = std::gcd(args.rotary / 2, args.shape.head_dim);
   return ForElements(dtype, unit, [&](auto element, auto count) {
-    PENSTOCK_LAUNCH((RopeKvWriteKernel<decltype(element), decltype(count)::value>), args.rows,
-                    kThreads, 0, stream, args);
+    using T = decltype(element);
+    constexpr int kCount = decltype(count)::value;
+    if (args.fp8_cache) {
+      PENSTOCK_LAUNCH((RopeKvWriteKernel<T, std::uint8_t, kCount>), args.rows, kThreads, 0, stream,
+                      args);
+    } else {
+      PENSTOCK_LAUNCH((RopeKvWriteKernel<T, T, kCount>), args.rows, kThreads, 0, stream, args);
+    }
   });
 }
 

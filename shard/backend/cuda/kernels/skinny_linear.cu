@@ -11,18 +11,14 @@
 //
 // The first weights are loaded before the earlier kernels of the stream are complete, since none of
 // them writes weights.
-#include "shard/backend/cuda/kernels.h"
+#include "shard/backend/cuda/kernels/skinny_parts.cuh"
 #include "shard/backend/cuda/kernels/tensor_core.cuh"
 
 namespace penstock::shard::cuda {
 namespace {
 
-constexpr int kWarps = 8;
-constexpr int kThreads = kWarps * kWarp;
-constexpr int kOut = 16;            // rows of `weight` of a block: those of a fragment
-constexpr int kStep = kSkinnyStep;  // four lanes with 8 elements each
-constexpr int kInRows = 8;          // of a product
-constexpr int kPiece = 8;           // elements of 16 bytes
+constexpr int kStep = SkinnyStep(WeightForm::kPlain);  // four lanes with 8 elements each
+constexpr int kPiece = 8;                              // elements of 16 bytes
 
 template <int kSteps>
 using Weights = Bytes16[kSteps][2];  // rows l/4 and l/4 + 8
@@ -37,7 +33,6 @@ struct Place {
   const Bf16* in[kTiles];  // null: no such row
 };
 
-// Gated: eight rows of the gate, then the rows of `up` that belong to them.
 template <bool kGated, int kTiles>
 __device__ Place<kTiles> PlaceOf(const SkinnyArgs& args) {
   const LinearArgs& linear = args.linear;
@@ -47,15 +42,11 @@ __device__ Place<kTiles> PlaceOf(const SkinnyArgs& args) {
   const int of_warp = (steps + kWarps - 1) / kWarps;
   place.first = static_cast<int>(threadIdx.x) / kWarp * of_warp;
   place.end = place.first + of_warp < steps ? place.first + of_warp : steps;
-  const std::uint32_t rows = kGated ? linear.out_width / 2 : linear.out_width;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const std::uint32_t wanted =
-        kGated ? blockIdx.x * (kOut / 2) + lane / 4 : blockIdx.x * kOut + half * 8 + lane / 4;
-    const std::uint32_t row =
-        (wanted < rows ? wanted : rows - 1) + (kGated && half == 1 ? rows : 0);
     place.weights[half] = static_cast<const Bf16*>(linear.weight) +
-                          std::uint64_t{row} * linear.in_width + lane % 4 * kPiece;
+                          std::uint64_t{WeightRow<kGated>(linear, lane, half)} * linear.in_width +
+                          lane % 4 * kPiece;
   }
 #pragma unroll
   for (int tile = 0; tile < kTiles; ++tile) {
@@ -111,57 +102,6 @@ __device__ void MultiplyAll(const Weights<kSteps>& weights, const Inputs<kSteps,
   }
 }
 
-template <int kTiles>
-using Parts = float[kWarps][kOut][kTiles * kInRows + 1];
-
-template <int kTiles>
-__device__ void KeepSums(const float (&sums)[kTiles][4], Parts<kTiles>& parts) {
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-#pragma unroll
-  for (int tile = 0; tile < kTiles; ++tile) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      parts[warp][lane / 4 + i / 2 * 8][tile * kInRows + lane % 4 * 2 + i % 2] = sums[tile][i];
-    }
-  }
-}
-
-// Of row `weight_row` of the weights, which is row `at` of the block.
-template <int kTiles>
-__device__ float SumOf(const LinearArgs& linear, const Parts<kTiles>& parts, int at, int row,
-                       std::uint32_t weight_row) {
-  float sum = 0.0f;
-#pragma unroll
-  for (int warp = 0; warp < kWarps; ++warp) sum += parts[warp][at][row];
-  if (linear.bias != nullptr) sum += ToFloat(static_cast<const Bf16*>(linear.bias)[weight_row]);
-  return sum;
-}
-
-template <bool kGated, int kTiles>
-__device__ void Finish(const SkinnyArgs& args, const Parts<kTiles>& parts) {
-  constexpr int kColumns = kGated ? kOut / 2 : kOut;
-  const LinearArgs& linear = args.linear;
-  const std::uint32_t columns = kGated ? linear.out_width / 2 : linear.out_width;
-  for (int i = threadIdx.x; i < kColumns * static_cast<int>(linear.rows); i += kThreads) {
-    const int row = i / kColumns;
-    const int at = i % kColumns;
-    const std::uint32_t column = blockIdx.x * kColumns + at;
-    if (column >= columns) continue;
-    Bf16* const out = static_cast<Bf16*>(linear.out) + std::uint64_t{columns} * row + column;
-    float sum = SumOf<kTiles>(linear, parts, at, row, column);
-    if constexpr (kGated) {
-      const float gate = Rounded<Bf16>(sum);
-      const float up =
-          Rounded<Bf16>(SumOf<kTiles>(linear, parts, at + kColumns, row, columns + column));
-      sum = up * Rounded<Bf16>(gate / (1.0f + expf(-gate)));
-    } else if (linear.accumulate) {
-      sum += ToFloat(*out);
-    }
-    *out = FromFloat<Bf16>(sum);
-  }
-}
-
 template <int kSteps, int kTiles, bool kGated>
 __global__ void __launch_bounds__(kThreads, 2) SkinnyLinearKernel(SkinnyArgs args) {
   __shared__ Parts<kTiles> parts;
@@ -192,8 +132,7 @@ __global__ void __launch_bounds__(kThreads, 2) SkinnyLinearKernel(SkinnyArgs arg
 
 template <bool kGated>
 absl::Status LaunchFor(const SkinnyArgs& args, Stream stream) {
-  const std::uint32_t columns = kGated ? args.linear.out_width / 2 : args.linear.out_width;
-  const std::uint32_t blocks = CeilDivide(columns, kGated ? kOut / 2 : kOut);
+  const std::uint32_t blocks = BlocksOf<kGated>(args);
   if (args.linear.rows <= kInRows) {
     PENSTOCK_LAUNCH((SkinnyLinearKernel<4, 1, kGated>), blocks, kThreads, 0, stream, args);
   } else if (args.linear.rows <= 2 * kInRows) {
@@ -208,6 +147,7 @@ absl::Status LaunchFor(const SkinnyArgs& args, Stream stream) {
 
 absl::Status SkinnyLinear(const SkinnyArgs& args, Stream stream) {
   if (args.linear.rows == 0) return absl::OkStatus();
+  if (args.linear.form != WeightForm::kPlain) return SkinnyQuantizedLinear(args, stream);
   return args.gated ? LaunchFor<true>(args, stream) : LaunchFor<false>(args, stream);
 }
 

@@ -4,6 +4,9 @@
 // one for items, where the warps share the rows and divide each tile of keys among them, and add up
 // at the end. Query m of a block is row m / group, head m % group. Keys and values go through
 // shared memory in two turns: while a tile is multiplied, the next one is on its way.
+//
+// Keys and values of one byte arrive in a place of their own. From there each tile is widened, which
+// is exact, into one tile of bfloat16 that keys and values take in turns.
 #pragma once
 
 #include <cstdint>
@@ -11,45 +14,13 @@
 #include "common/status.h"
 #include "shard/backend/cuda/kernels/attention_parts.cuh"
 #include "shard/backend/cuda/kernels/tensor_core.cuh"
+#include "shard/backend/cuda/kernels/tensor_geometry.cuh"
+#include "shard/backend/cuda/kernels/weight_forms.cuh"
 
 namespace penstock::shard::cuda::on_tensor_cores {
 
-constexpr int kThreads = 128;
-constexpr int kWarps = kThreads / kWarp;
-constexpr int kRows = 16;   // of a product
-constexpr int kDepth = 16;  // of a product
-constexpr int kColumns = 8;
-constexpr int kChunk = 8;  // elements of a copy
 constexpr float kLog2E = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
-
-// kAdjustedScores: AttentionArgs::IsAdjusted.
-template <int kHeadDim, bool kItems, bool kAdjustedScores>
-struct Geometry {
-  static constexpr int kDim = kHeadDim;
-  static constexpr bool kAdjusted = kAdjustedScores;
-  static constexpr int kRowWarps = kItems ? 1 : kWarps;
-  static constexpr int kKeyWarps = kWarps / kRowWarps;
-  static constexpr int kQueries = kRows * kRowWarps;
-  // Two turns of 64 keys of 256 dimensions beside 64 queries are more than an A100 has.
-  static constexpr int kKeys = kDim > 128 && !kItems ? 32 : 64;
-  static constexpr int kKeysOfWarp = kKeys / kKeyWarps;
-  // An odd number of 16 bytes: eight rows of a matrix lie in different banks.
-  static constexpr int kStride = kDim + kChunk;
-  static constexpr int kScoreTiles = kKeysOfWarp / kColumns;
-  static constexpr int kOutTiles = kDim / kColumns;
-  static constexpr int kSteps = kDim / kDepth;
-  // Fragments of the queries stay in registers where there are enough of them.
-  static constexpr bool kKeepQueries = kDim <= 128;
-
-  static constexpr int kQueryElements = kQueries * kStride;
-  static constexpr int kTileElements = kKeys * kStride;
-  static constexpr std::size_t kSharedBytes = (kQueryElements + 4 * kTileElements) * sizeof(Bf16);
-  static constexpr int kOutStride = kDim + 4;  // floats, where the warps of an item add up
-  static_assert((kWarps * kRows * (kOutStride + 2)) * sizeof(float) <=
-                4 * kTileElements * sizeof(Bf16));
-  static_assert(kSharedBytes <= 163 << 10);
-};
 
 // What a block knows about its work.
 struct Job {
@@ -58,19 +29,6 @@ struct Job {
   int group;
   int queries;
   unsigned block_shift;
-};
-
-// Of the shared memory.
-template <class G>
-struct Shared {
-  Bf16* queries;  // [kQueries][kStride]
-  Bf16* keys;     // [2][kKeys][kStride]
-  Bf16* values;   // the same
-
-  __device__ explicit Shared(float* memory)
-      : queries(reinterpret_cast<Bf16*>(memory)),
-        keys(queries + G::kQueryElements),
-        values(keys + 2 * G::kTileElements) {}
 };
 
 // What a thread holds of its warp's rows: of row lane / 4 at [0], of the one 8 further at [1].
@@ -126,20 +84,51 @@ __device__ void LoadQueries(const AttentionArgs& args, const Job& job, Bf16* to)
 template <class G>
 __device__ void LoadCache(const AttentionArgs& args, const Job& job, const void* cache, int first,
                           Bf16* to) {
-  constexpr int kChunks = G::kDim / kChunk;
+  constexpr int kElement = G::kBytes ? 1 : 2;
+  constexpr int kOfCopy = 16 / kElement;
+  constexpr int kChunks = G::kDim / kOfCopy;
+  constexpr int kStride = G::kBytes ? G::kDim / 2 : G::kStride;  // in elements of `to`
   const std::uint32_t* const blocks = args.blocks + job.tile.table;
 #pragma unroll 4
   for (int i = threadIdx.x; i < G::kKeys * kChunks; i += kThreads) {
     const int key = i / kChunks;
-    const int at = i % kChunks * kChunk;
+    const int at = i % kChunks;
     const bool there = first + key < job.end;
     const std::uint32_t position = there ? first + key : first;
     const std::uint64_t row =
         (std::uint64_t{blocks[position >> job.block_shift]} << job.block_shift) +
         (position & (args.block_size - 1));
-    const Bf16* const from =
-        static_cast<const Bf16*>(cache) + (row * args.shape.kv_heads + blockIdx.y) * G::kDim + at;
-    CopyAsync(to + key * G::kStride + at, from, there);
+    const std::uint64_t from =
+        (row * args.shape.kv_heads + blockIdx.y) * G::kDim * kElement + at * 16;
+    CopyAsync(to + key * kStride + at * kChunk,
+              reinterpret_cast<const Bf16*>(static_cast<const std::uint8_t*>(cache) + from), there);
+  }
+}
+
+// Makes the tile of bfloat16 from the bytes that have arrived, and waits for all threads. Nobody
+// reads the tile before this one any more. Nothing to do where the copies are the tile.
+template <class G>
+__device__ void Widen(const Bf16* arrived, Bf16* tile) {
+  if constexpr (G::kBytes) {
+    constexpr int kOfCopy = 16;
+    constexpr int kChunks = G::kDim / kOfCopy;
+    for (int i = threadIdx.x; i < G::kKeys * kChunks; i += kThreads) {
+      const Bytes16 bytes = reinterpret_cast<const Bytes16*>(arrived)[i];
+      Bf16* const to = tile + i / kChunks * G::kStride + i % kChunks * kOfCopy;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        Bytes16 wide;
+#pragma unroll
+        for (int word = 0; word < 2; ++word) {
+          std::uint32_t pairs[2];
+          WidenFour<WeightForm::kFp8>(bytes.words[half * 2 + word], pairs);
+          wide.words[word * 2] = pairs[0];
+          wide.words[word * 2 + 1] = pairs[1];
+        }
+        *reinterpret_cast<Bytes16*>(to + half * kChunk) = wide;
+      }
+    }
+    __syncthreads();
   }
 }
 
@@ -301,32 +290,30 @@ __device__ void Attend(const AttentionArgs& args, const Job& job, const Shared<G
   const float scale_log2 = G::kAdjusted ? 1.0f : args.scale * kLog2E;
   Queries<G> kept;
   LoadQueries<G>(args, job, shared.queries);
-  LoadCache<G>(args, job, args.keys, job.begin, shared.keys);
+  LoadCache<G>(args, job, args.keys, job.begin, shared.Keys(0));
   EndCopyGroup();
-  LoadCache<G>(args, job, args.values, job.begin, shared.values);
+  LoadCache<G>(args, job, args.values, job.begin, shared.Values(0));
   EndCopyGroup();
   int turn = 0;
   for (int first = job.begin; first < job.end; first += G::kKeys, turn = 1 - turn) {
     const int next = first + G::kKeys;
     WaitForCopies<1>();
     __syncthreads();  // the keys are there, and nobody reads the tile before this one any more
-    if (next < job.end) {
-      LoadCache<G>(args, job, args.keys, next, shared.keys + (1 - turn) * G::kTileElements);
-    }
+    Widen<G>(shared.Keys(turn), shared.keys);
+    if (next < job.end) LoadCache<G>(args, job, args.keys, next, shared.Keys(1 - turn));
     EndCopyGroup();
     if (first == job.begin) KeepQueries<G>(shared.queries, kept);
     float scores[G::kScoreTiles][4] = {};
-    Score<G>(shared, kept, shared.keys + turn * G::kTileElements, scores);
+    Score<G>(shared, kept, G::kBytes ? shared.keys : shared.Keys(turn), scores);
     if constexpr (G::kAdjusted) Adjust<G>(args, job, first, scores);
     Mask<G>(args, job, first, scores);
     Soften<G>(scale_log2, scores, rows);
     WaitForCopies<1>();
     __syncthreads();  // the values are there
-    if (next < job.end) {
-      LoadCache<G>(args, job, args.values, next, shared.values + (1 - turn) * G::kTileElements);
-    }
+    Widen<G>(shared.Values(turn), shared.values);
+    if (next < job.end) LoadCache<G>(args, job, args.values, next, shared.Values(1 - turn));
     EndCopyGroup();
-    Mix<G>(shared.values + turn * G::kTileElements, scores, rows);
+    Mix<G>(G::kBytes ? shared.values : shared.Values(turn), scores, rows);
   }
   for (float& total : rows.total) total = SumOverRow(total);
 }
@@ -440,11 +427,11 @@ __device__ void StorePart(const AttentionArgs& args, const Job& job, float* shar
   }
 }
 
-template <int kDim, bool kItems, bool kAdjusted>
+template <int kDim, bool kItems, bool kBytes, bool kAdjusted>
 __global__ void __launch_bounds__(kThreads)
     AttentionKernel(AttentionArgs args, unsigned block_shift) {
   WaitForEarlierKernels();
-  using G = Geometry<kDim, kItems, kAdjusted>;
+  using G = Geometry<kDim, kItems, kBytes, kAdjusted>;
   PENSTOCK_DYNAMIC_SHARED(memory);
   Job job;
   if constexpr (kItems) {
@@ -472,24 +459,31 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <int kDim, bool kItems, bool kAdjusted>
+template <int kDim, bool kItems, bool kBytes, bool kAdjusted>
 absl::Status Launch(const AttentionArgs& args, std::uint32_t count, Stream stream) {
   if (count == 0) return absl::OkStatus();
-  constexpr std::size_t kBytes = Geometry<kDim, kItems, kAdjusted>::kSharedBytes;
-  static const absl::Status allowed = AllowShared(AttentionKernel<kDim, kItems, kAdjusted>, kBytes);
+  constexpr std::size_t kShared = Geometry<kDim, kItems, kBytes, kAdjusted>::kSharedBytes;
+  static const absl::Status allowed =
+      AllowShared(AttentionKernel<kDim, kItems, kBytes, kAdjusted>, kShared);
   if (!allowed.ok()) return allowed;
   unsigned shift = 0;
   while ((1u << shift) < args.block_size) ++shift;
   const dim3 grid(count, args.shape.kv_heads);
-  PENSTOCK_LAUNCH((AttentionKernel<kDim, kItems, kAdjusted>), grid, kThreads, kBytes, stream, args,
-                  shift);
+  PENSTOCK_LAUNCH((AttentionKernel<kDim, kItems, kBytes, kAdjusted>), grid, kThreads, kShared,
+                  stream, args, shift);
   return LaunchStatus();
 }
 
-template <int kDim, bool kAdjusted>
+template <int kDim, bool kBytes, bool kAdjusted>
 absl::Status LaunchBoth(const AttentionArgs& args, Stream stream) {
-  PENSTOCK_RETURN_IF_ERROR((Launch<kDim, false, kAdjusted>(args, args.chunk_count, stream)));
-  return Launch<kDim, true, kAdjusted>(args, args.item_count, stream);
+  PENSTOCK_RETURN_IF_ERROR((Launch<kDim, false, kBytes, kAdjusted>(args, args.chunk_count, stream)));
+  return Launch<kDim, true, kBytes, kAdjusted>(args, args.item_count, stream);
+}
+
+template <int kDim, bool kAdjusted>
+absl::Status LaunchFor(const AttentionArgs& args, Stream stream) {
+  return args.fp8_cache ? LaunchBoth<kDim, true, kAdjusted>(args, stream)
+                        : LaunchBoth<kDim, false, kAdjusted>(args, stream);
 }
 
 }  // namespace penstock::shard::cuda::on_tensor_cores

@@ -64,6 +64,33 @@ __device__ void WaitForCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kOpen) : "memory");
 }
 
+// Four of the eight bytes of `low` and `high`. The lowest nibble of `choice` numbers the lowest
+// byte. A nibble with its upper bit set gives the sign of its byte, eight times.
+__device__ inline std::uint32_t PickBytes(std::uint32_t low, std::uint32_t high,
+                                          std::uint32_t choice) {
+  std::uint32_t picked;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(picked) : "r"(low), "r"(high), "r"(choice));
+  return picked;
+}
+
+// Of the two bfloat16 of a word each. Subnormal values count.
+__device__ inline std::uint32_t MultiplyPairs(std::uint32_t a, std::uint32_t b) {
+  __nv_bfloat162 pairs[2];
+  memcpy(&pairs[0], &a, sizeof a);
+  memcpy(&pairs[1], &b, sizeof b);
+  pairs[0] = __hmul2(pairs[0], pairs[1]);
+  memcpy(&a, &pairs[0], sizeof a);
+  return a;
+}
+__device__ inline std::uint32_t SubtractPairs(std::uint32_t a, std::uint32_t b) {
+  __nv_bfloat162 pairs[2];
+  memcpy(&pairs[0], &a, sizeof a);
+  memcpy(&pairs[1], &b, sizeof b);
+  pairs[0] = __hsub2(pairs[0], pairs[1]);
+  memcpy(&a, &pairs[0], sizeof a);
+  return a;
+}
+
 // Two floats, rounded, in one word.
 __device__ inline std::uint32_t PackPair(float low, float high) {
   const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);

@@ -59,7 +59,7 @@ constexpr Case kCases[] = {
     {"sharded", "false", Fate::kWorks},
     {"num-shard", "2", Fate::kWorks},
     {"quantize", "awq", Fate::kRefused},
-    {"quantize", "fp8", Fate::kRefused},
+    {"quantize", "fp8", Fate::kWorks},
     {"quantize", "bitsandbytes-nf4", Fate::kRefused},
     {"quantize", "int8", Fate::kWorks},
     {"quantize", "none", Fate::kWorks},
@@ -67,7 +67,7 @@ constexpr Case kCases[] = {
     {"speculate", "0", Fate::kWorks},
     {"dtype", "float16", Fate::kWorks},
     {"dtype", "bfloat16", Fate::kWorks},
-    {"kv-cache-dtype", "fp8_e4m3fn", Fate::kRefused},
+    {"kv-cache-dtype", "fp8_e4m3fn", Fate::kWorks},
     {"kv-cache-dtype", "fp8_e5m2", Fate::kRefused},
     {"kv-cache-dtype", "auto", Fate::kWorks},
     {"kv-cache-dtype", "int8", Fate::kWorks},
@@ -208,8 +208,8 @@ TEST(TgiFlagsTest, PenstockLauncherTakesThemToo) {
                         {"--model-id=m", "--quantize=awq", "--speculate", "0"});
   EXPECT_EQ(
       values.status().message(),
-      "--quantize=awq: is not offered; a quantized checkpoint needs no option; int8 quantizes the "
-      "weights while they load");
+      "--quantize=awq: is not offered; a quantized checkpoint needs no option; int8, and fp8 on a "
+      "GPU, quantize the weights while they load");
 }
 
 TEST(TgiProfileTest, DefaultsOfTheLauncher) {

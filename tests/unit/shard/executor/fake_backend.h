@@ -13,7 +13,7 @@
 
 namespace penstock::shard {
 
-class FakeBackend final : public Backend {
+class FakeBackend : public Backend {
  public:
   struct Recorded {
     std::vector<TokenId> tokens;

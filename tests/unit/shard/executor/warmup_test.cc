@@ -6,7 +6,9 @@
 #include <chrono>
 #include <vector>
 
+#include "shard/backend/device_sampler.h"
 #include "shard/executor/warmup_sweep.h"
+#include "shard/sampling/sampler.h"
 #include "tests/unit/shard/executor/fake_backend.h"
 
 namespace penstock::shard {
@@ -51,6 +53,50 @@ TEST(Warmup, RunsTheWorstPrefillAndTheWorstDecode) {
   EXPECT_NE(decode, samples->end());
   EXPECT_TRUE(std::any_of(samples->begin(), samples->end(),
                           [](const auto& sample) { return sample.prefill_tokens == 16; }));
+}
+
+// Samples up to `most` rows of a step.
+class SamplingBackend final : public FakeBackend, public DeviceSampler {
+ public:
+  explicit SamplingBackend(std::size_t most) : FakeBackend(10), most_(most) {}
+
+  bool CanSample(std::span<const SampleRequest> requests) const override {
+    return requests.size() <= most_;
+  }
+  absl::Status Sample(std::uint32_t, std::span<const SampleRequest>,
+                      std::span<DeviceToken>) override {
+    return absl::InternalError("not as served");
+  }
+  absl::Status BeginStep(const RaggedBatch& batch, std::span<const std::int32_t> newest,
+                         std::span<const SampleRequest> requests, std::function<void()>) override {
+    EXPECT_EQ(requests.size(), batch.logit_rows.size());
+    EXPECT_EQ(newest.size(), batch.tokens.size());
+    ++begun;
+    return Execute(batch);
+  }
+  absl::Status EndStep(std::span<DeviceToken>) override {
+    ++ended;
+    return absl::OkStatus();
+  }
+
+  std::size_t begun = 0;
+  std::size_t ended = 0;
+
+ private:
+  const std::size_t most_;
+};
+
+TEST(Warmup, TimesStepsAsTheyAreServed) {
+  SamplingBackend all(6);
+  ASSERT_TRUE(RunWarmup(Shape(), all, Always()).ok());
+  EXPECT_GT(all.begun, 0u);
+  EXPECT_EQ(all.begun, all.batches.size());
+  EXPECT_EQ(all.ended, all.begun);
+  EXPECT_TRUE(all.logit_calls.empty()) << "the device samples, so no logits come to the host";
+  SamplingBackend few(2);
+  ASSERT_TRUE(RunWarmup(Shape(), few, Always()).ok());
+  EXPECT_LT(few.begun, few.batches.size());
+  EXPECT_FALSE(few.logit_calls.empty());
 }
 
 TEST(Warmup, TakesNoMoreBlocksOfLayersWithAWindowThanTheyWillHave) {

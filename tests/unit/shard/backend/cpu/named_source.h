@@ -16,6 +16,7 @@ class NamedSource final : public WeightSource {
  public:
   NamedSource(const LoadedWeights& weights, std::string identity)
       : loaded_(weights.views), identity_(std::move(identity)) {}
+  std::int32_t Count() const override { return loaded_.Count(); }
   std::uint64_t Rows(std::int32_t index) const override { return loaded_.Rows(index); }
   std::uint64_t Columns(std::int32_t index) const override { return loaded_.Columns(index); }
   DType dtype() const override { return loaded_.dtype(); }

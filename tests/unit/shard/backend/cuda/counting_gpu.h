@@ -22,6 +22,7 @@ class CountingGpu : public Gpu {
   int graph_launches() const { return launches_; }
   int library_products() const { return products_; }  // recorded ones count once
   int syncs() const { return syncs_; }
+  int uploads() const { return uploads_; }
   // The last of device memory.
   std::pair<const void*, std::size_t> newest() const { return newest_; }
 
@@ -45,6 +46,7 @@ class CountingGpu : public Gpu {
   }
   absl::StatusOr<std::uint64_t> FreeBytes() override { return gpu_->FreeBytes(); }
   absl::Status Upload(void* device, const void* host, std::size_t bytes) override {
+    ++uploads_;
     return gpu_->Upload(device, host, bytes);
   }
   absl::Status Download(void* host, const void* device, std::size_t bytes) override {
@@ -92,6 +94,7 @@ class CountingGpu : public Gpu {
   int launches_ = 0;
   int products_ = 0;
   int syncs_ = 0;
+  int uploads_ = 0;
   std::pair<const void*, std::size_t> newest_;
 };
 

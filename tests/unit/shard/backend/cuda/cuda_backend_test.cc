@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <set>
 
+#include "shard/backend/cuda/device_weights.h"
 #include "shard/backend/cuda/program_check.h"
 #include "shard/backend/cuda/staged_communicator.h"
 #include "tests/unit/shard/backend/cuda/counting_gpu.h"
@@ -60,6 +62,8 @@ class CudaBackendTest : public testing::Test {
       cuda.parts.graphs = graphs;
       cuda.batch_invariant = batch_invariant;
       cuda.max_graph_rows = graph_rows;
+      cuda.quantization = model.quantization;
+      cuda.kv_type = model.kv_type;
       return MakeCudaBackend(std::move(cuda), gpu);
     };
     return options;
@@ -119,23 +123,152 @@ TEST_F(CudaBackendTest, GraphsGiveTheIdsOfEagerStepsOverPartitionsAndWindows) {
 TEST_F(CudaBackendTest, ABatchInvariantSequenceHasTheSameBitsInAnyBatch) {
   MakeModel("llama", 0, DType::kBFloat16);
   options_.max_step_tokens = 64;  // more rows than one group of a product has
-  auto alone = ModelRunner::Open(OnGpu(options_, *gpu_, true, true));
-  auto among = ModelRunner::Open(OnGpu(options_, *gpu_, true, true));
-  ASSERT_TRUE(alone != nullptr && among != nullptr);
-  const std::vector<float> whole = alone->Prefill(0, Prompt(40, 1), 64);
-  for (std::size_t chunk : {33u, 7u}) {
-    among->Reset(0);
-    EXPECT_EQ(whole, among->Prefill(0, Prompt(40, 1), chunk)) << "chunks of " << chunk;
-  }
-  for (int step = 0; step < 3; ++step) {
-    // The others: a decode step and a prompt, then decode steps.
-    std::vector<ModelRunner::Feed> feeds = {{1, {50 + step}}, {0, {100 + step}}};
-    if (step == 0) feeds.push_back({2, Prompt(40, 4)});
-    const auto want = alone->Step({{0, {100 + step}}});
-    EXPECT_EQ(want[0], among->Step(feeds)[1]) << "step " << step;
+  for (const Quantization form : {Quantization::kNone, Quantization::kInt8, Quantization::kFp8}) {
+    options_.quantization = form;
+    auto alone = ModelRunner::Open(OnGpu(options_, *gpu_, true, true));
+    auto among = ModelRunner::Open(OnGpu(options_, *gpu_, true, true));
+    ASSERT_TRUE(alone != nullptr && among != nullptr);
+    const std::vector<float> whole = alone->Prefill(0, Prompt(40, 1), 64);
+    for (std::size_t chunk : {33u, 7u}) {
+      among->Reset(0);
+      EXPECT_EQ(whole, among->Prefill(0, Prompt(40, 1), chunk)) << "chunks of " << chunk;
+    }
+    for (int step = 0; step < 3; ++step) {
+      // The others: a decode step and a prompt, then decode steps.
+      std::vector<ModelRunner::Feed> feeds = {{1, {50 + step}}, {0, {100 + step}}};
+      if (step == 0) feeds.push_back({2, Prompt(40, 4)});
+      const auto want = alone->Step({{0, {100 + step}}});
+      EXPECT_EQ(want[0], among->Step(feeds)[1])
+          << "step " << step << ", weights " << QuantizationName(form);
+    }
   }
   // The emulated library has one order of additions for any number of rows. A device's has not.
   EXPECT_EQ(gpu_->library_products(), 0);
+}
+
+// Replaces the matrices that the backend quantizes by what it then computes with.
+void QuantizeAndExpand(const Model& model, LoadedWeights& weights) {
+  for (const Op& op : model.program.body) {
+    const auto* linear = std::get_if<LinearOp>(&op);
+    if (linear == nullptr) continue;
+    const TensorView& view = weights.views[static_cast<std::size_t>(linear->weight)];
+    const auto rows = static_cast<std::uint32_t>(view.shape[0]);
+    const auto width = static_cast<std::uint32_t>(view.shape[1]);
+    ASSERT_EQ(width % 64, 0u);
+    SharedVector<std::byte> plain(view.Bytes());
+    SharedVector<std::byte> stored(std::size_t{rows} * width);
+    SharedVector<float> scales(rows);
+    std::memcpy(plain.data(), view.data, view.Bytes());
+    const FormArgs args{plain.data(), stored.data(), scales.data(),
+                        rows,         width,         FormOf(model.quantization)};
+    ASSERT_TRUE(QuantizeRows(args, nullptr).ok() && ExpandRows(args, nullptr).ok());
+    ASSERT_TRUE(FinishKernels().ok());
+    EXPECT_NE(std::memcmp(plain.data(), view.data, view.Bytes()), 0);
+    std::memcpy(const_cast<void*>(view.data), plain.data(), view.Bytes());
+  }
+}
+
+// In one step of more rows than the kernels of few rows take, in smaller ones, and in graphs.
+TEST_F(CudaBackendTest, QuantizedWeightsAgreeWithTheReferenceOnThem) {
+  MakeModel("qwen2", 0, DType::kBFloat16);  // with biases
+  options_.max_step_tokens = 240;
+  for (const Quantization form : {Quantization::kInt8, Quantization::kFp8}) {
+    options_.quantization = form;
+    RunnerOptions expanded = options_;
+    expanded.make = [&](const Model& model, LoadedWeights weights) {
+      QuantizeAndExpand(model, weights);
+      return MakeBackend(options_, model, std::move(weights));
+    };
+    auto reference = ModelRunner::Open(expanded);
+    auto cuda = ModelRunner::Open(OnGpu(options_, *gpu_));
+    ASSERT_TRUE(reference != nullptr && cuda != nullptr);
+    EXPECT_EQ(cuda->backend().Name(), "cuda/" + std::string(QuantizationName(form)));
+    for (std::size_t chunk : {240u, 50u}) {
+      reference->Reset(0);
+      cuda->Reset(0);
+      const int products = gpu_->library_products();
+      EXPECT_LT(MaxDifference(reference->Prefill(0, Prompt(220, 1), chunk),
+                              cuda->Prefill(0, Prompt(220, 1), chunk)),
+                0.25f)
+          << "chunks of " << chunk;
+      // The head is not quantized.
+      EXPECT_EQ(gpu_->library_products() - products > 5, chunk == 240u);
+    }
+    for (int step = 0; step < 3; ++step) {
+      const std::vector<ModelRunner::Feed> feeds = {{0, {100 + step}}, {1, {50 + step}}};
+      const auto want = reference->Step(feeds);
+      const auto got = cuda->Step(feeds);
+      for (std::size_t i = 0; i < want.size(); ++i) {
+        EXPECT_LT(MaxDifference(want[i], got[i]), 0.25f) << "step " << step;
+      }
+    }
+  }
+  EXPECT_GT(gpu_->graph_launches(), 0);
+}
+
+// Its values have three bits after the point.
+TEST_F(CudaBackendTest, AnFp8CacheTakesHalfTheBytesAndChangesLogitsALittle) {
+  MakeModel("llama", 0, DType::kBFloat16);
+  options_.max_step_tokens = 40;
+  auto plain = ModelRunner::Open(OnGpu(options_, *gpu_));
+  const std::uint64_t plain_bytes = gpu_->newest().second;
+  options_.kv_type = KvType::kFp8;
+  auto eager = ModelRunner::Open(OnGpu(options_, *gpu_, false));
+  auto graphs = ModelRunner::Open(OnGpu(options_, *gpu_));
+  ASSERT_TRUE(plain != nullptr && eager != nullptr && graphs != nullptr);
+  EXPECT_EQ(graphs->backend().Name(), "cuda/kv-fp8_e4m3fn");
+  EXPECT_EQ(gpu_->newest().second * 2, plain_bytes);
+  const std::vector<float> want = plain->Prefill(0, Prompt(60, 1), 40);
+  const std::vector<float> got = graphs->Prefill(0, Prompt(60, 1), 40);
+  EXPECT_EQ(got, eager->Prefill(0, Prompt(60, 1), 40));
+  EXPECT_GT(MaxDifference(want, got), 0.0f);
+  EXPECT_LT(MaxDifference(want, got), 1.0f);
+  for (int step = 0; step < 3; ++step) {
+    const std::vector<ModelRunner::Feed> feeds = {{0, {100 + step}}, {1, {50 + step}}};
+    const auto expected = plain->Step(feeds);
+    const auto logits = graphs->Step(feeds);
+    EXPECT_EQ(logits, eager->Step(feeds)) << "step " << step;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      EXPECT_LT(MaxDifference(expected[i], logits[i]), 1.0f) << "step " << step;
+    }
+  }
+  // Copied blocks have their bytes too.
+  graphs->Prefill(2, Prompt(16, 1), 16);
+  graphs->Prefill(3, Prompt(16, 2), 16);
+  const BlockCopy copy{graphs->table(2)[0], graphs->table(3)[0]};
+  ASSERT_TRUE(graphs->backend().CopyBlocks(std::vector<BlockCopy>{copy}).ok());
+  EXPECT_EQ(graphs->Step({{3, {5}}}), graphs->Step({{2, {5}}}));
+}
+
+TEST(CheckKvTypeTest, NamesWhatIsThere) {
+  EXPECT_TRUE(CheckKvType(KvType::kFp8, AttentionKind::kFixed).ok());
+  EXPECT_TRUE(CheckKvType(KvType::kAuto, AttentionKind::kFloat).ok());
+  EXPECT_THAT(std::string(CheckKvType(KvType::kInt8, AttentionKind::kTensorCores).message()),
+              HasSubstr("must be auto or fp8_e4m3fn on a GPU. Given: int8"));
+  EXPECT_THAT(std::string(CheckKvType(KvType::kFp8, AttentionKind::kFloat).message()),
+              HasSubstr("needs attention on tensor cores"));
+}
+
+TEST_F(CudaBackendTest, QuantizedWeightsTakeTheMemoryThatWasPlanned) {
+  MakeModel("llama", 0, DType::kBFloat16);
+  auto plain = ModelRunner::Open(OnGpu(options_, *gpu_));
+  options_.quantization = Quantization::kFp8;
+  auto quantized = ModelRunner::Open(OnGpu(options_, *gpu_));
+  ASSERT_TRUE(plain != nullptr && quantized != nullptr);
+  const Model& model = quantized->model();
+  const auto bytes = [&](WeightForm form) {
+    return DeviceWeightBytes(model.program, model.weight_plan, model.dtype, form);
+  };
+  EXPECT_EQ(plain->backend().MemoryBytes() - quantized->backend().MemoryBytes(),
+            bytes(WeightForm::kPlain) - bytes(WeightForm::kFp8));
+  EXPECT_LT(bytes(WeightForm::kFp8), bytes(WeightForm::kPlain) * 3 / 4);
+}
+
+TEST(CheckQuantizationTest, WantsBFloat16) {
+  EXPECT_TRUE(CheckQuantization(Quantization::kFp8, DType::kBFloat16).ok());
+  EXPECT_TRUE(CheckQuantization(Quantization::kNone, DType::kFloat32).ok());
+  EXPECT_EQ(CheckQuantization(Quantization::kFp8, DType::kFloat32).message(),
+            "`quantize` fp8 on a GPU needs --dtype bfloat16; this model has float32");
 }
 
 TEST_F(CudaBackendTest, BatchInvarianceRefusesFloat32) {
@@ -275,9 +408,11 @@ TEST_F(CudaBackendTest, SteadyStateAllocatesNothingAndWaitsOncePerStep) {
   runner->Prefill(0, Prompt(16, 1), 16);
   const int allocations = gpu_->allocations();
   const int syncs = gpu_->syncs();
+  const int uploads = gpu_->uploads();
   for (int i = 0; i < 5; ++i) runner->Step({{0, {9}}});
   EXPECT_EQ(gpu_->allocations(), allocations);
   EXPECT_EQ(gpu_->syncs(), syncs + 5);
+  EXPECT_EQ(gpu_->uploads(), uploads + 2 * 5) << "the inputs, and what the rows ask of sampling";
 }
 
 TEST_F(CudaBackendTest, TwoRanksOnOneDeviceGiveTheLogitsOfOne) {

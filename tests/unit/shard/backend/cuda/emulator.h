@@ -115,6 +115,7 @@ inline Bf16 FromFloat<Bf16>(float value) {
 }
 
 inline float MinusProduct(float a, float b, float c) { return a - b * c; }
+inline float Product(float a, float b) { return a * b; }
 
 // Kernels run one after another.
 inline void LetNextKernelBegin() {}

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/unit/shard/backend/cuda/device_values.h"
+#include "tests/unit/shard/backend/cuda/fp8_values.h"
 
 namespace penstock::shard::cuda {
 namespace {
@@ -272,6 +273,32 @@ TEST_P(KernelTest, RopeRotatesAndWritesTheRowsOfTheCache) {
       EXPECT_EQ(values[2 * dim + d], qkv[width + 4 * dim + d]);
       EXPECT_EQ(keys[0 * dim + d], 0.0) << "a row that no segment names was written";
     }
+  }
+}
+
+TEST_P(KernelTest, RopeWritesTheNearestFp8) {
+  const HeadShape shape{2, 2, 96};
+  const std::uint32_t dim = 96, width = 6 * dim;
+  Values qkv = Random(width, 3.0f);
+  qkv.Set(4 * dim + 1, 700.0f);  // beyond the largest
+  qkv.Set(4 * dim + 2, -0.001f);
+  const SharedVector<std::int32_t> positions = {1};
+  const SharedVector<std::int64_t> cache_rows = {0};
+  const SharedVector<float> cos(64, 0.8f), sin(64, 0.6f);
+  SharedVector<std::uint8_t> keys(2 * dim), values(2 * dim);
+  RopeArgs args{qkv.data(), cos.data(),    sin.data(), positions.data(), cache_rows.data(),
+                keys.data(), values.data(), shape,      1,                64};
+  args.fp8_cache = true;
+  ASSERT_TRUE(Ran(RopeKvWrite(args, GetParam(), nullptr)));
+  for (std::uint32_t i = 0; i < 4 * dim; ++i) {
+    const double want = qkv[2 * dim + i];
+    double nearest = 1e9;
+    for (int code = 0; code < 256; ++code) {
+      if ((code & 0x7f) == 0x7f) continue;
+      nearest = std::min(nearest, std::abs(Fp8Value(static_cast<std::uint8_t>(code)) - want));
+    }
+    const float got = Fp8Value(i < 2 * dim ? keys[i] : values[i - 2 * dim]);
+    EXPECT_EQ(std::abs(got - want), nearest) << "element " << i << ": " << want;
   }
 }
 

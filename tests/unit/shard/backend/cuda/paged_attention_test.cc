@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/unit/shard/backend/cuda/device_values.h"
+#include "tests/unit/shard/backend/cuda/fp8_values.h"
 
 namespace penstock::shard::cuda {
 namespace {
@@ -125,12 +126,34 @@ class AttentionBatch {
     args.rounded_scale = case_.rounded_scale;
     if (case_.sinks) args.sinks = sinks_.data();
     if (case_.slopes) args.slopes = slopes_.data();
+    if (!key_codes_.empty()) {
+      args.keys = key_codes_.data();
+      args.values = value_codes_.data();
+      args.fp8_cache = true;
+    }
     EXPECT_TRUE(PagedAttention(args, case_.dtype, nullptr).ok());
     EXPECT_TRUE(FinishKernels().ok());
     return out;
   }
 
   const std::vector<Part>& parts() const { return parts_; }
+
+  // K and V become values of e4m3 near 1. From UseCodes on the cache holds their codes.
+  void MakeFp8() {
+    std::uniform_int_distribution<int> draw(0x18, 0x3f);  // 0.06 to 1.9
+    const auto make = [&](Values& values, SharedVector<std::uint8_t>& codes) {
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        codes.push_back(static_cast<std::uint8_t>(draw(generator_) | (i * 7 % 3 == 0 ? 0x80 : 0)));
+        values.Set(i, Fp8Value(codes.back()));
+      }
+    };
+    make(keys_, kept_key_codes_);
+    make(values_, kept_value_codes_);
+  }
+  void UseCodes() {
+    key_codes_ = kept_key_codes_;
+    value_codes_ = kept_value_codes_;
+  }
 
   // Output of one row and head in double precision.
   std::vector<double> Expected(std::uint32_t part_index, std::uint32_t row, std::uint32_t head) {
@@ -204,6 +227,8 @@ class AttentionBatch {
   Values qkv_ = Values::Zeros(0, DType::kFloat32);
   Values sinks_ = Values::Zeros(0, DType::kFloat32);
   SharedVector<float> slopes_;
+  SharedVector<std::uint8_t> kept_key_codes_, kept_value_codes_;
+  SharedVector<std::uint8_t> key_codes_, value_codes_;  // empty: the cache is bfloat16
 };
 
 class PagedAttentionTest : public testing::TestWithParam<Case> {
@@ -325,6 +350,16 @@ INSTANTIATE_TEST_SUITE_P(
                          .sinks = true,
                          .slopes = true}),
     [](const auto& param) { return param.param.name; });
+
+TEST_P(TensorAttentionTest, AnFp8CacheGivesTheBitsOfItsValues) {
+  PENSTOCK_DEVICE_OR_SKIP();
+  AttentionBatch batch(GetParam(), {{0, 1}, {63, 1}, {290, 1}, {60, 5}, {45, 85}}, 9);
+  batch.MakeFp8();
+  const Values want = batch.Run();
+  batch.UseCodes();
+  const Values got = batch.Run();
+  for (std::size_t i = 0; i < want.size(); ++i) ASSERT_EQ(got[i], want[i]) << "element " << i;
+}
 
 TEST_F(TensorAttentionTest, ReadsLongPartitionsAndContexts) {
   PENSTOCK_DEVICE_OR_SKIP();

@@ -68,13 +68,14 @@ TEST_F(SkinnyLinearTest, MultipliesAFewRows) {
 }
 
 TEST_F(SkinnyLinearTest, GivesARowTheSameBitsInAnyBatch) {
+  constexpr std::uint32_t kRows = MostSkinnyRows(WeightForm::kPlain);
   constexpr std::uint32_t kIn = 1056;
   constexpr std::uint32_t kOut = 24;
-  Values in = Random(kMostSkinnyRows * kIn);
+  Values in = Random(kRows * kIn);
   Values weight = Random(kOut * kIn, 0.1f);
-  Values all = Zeros(kMostSkinnyRows * kOut);
+  Values all = Zeros(kRows * kOut);
   ASSERT_TRUE(Ran(SkinnyLinear(
-      {{in.data(), weight.data(), nullptr, all.data(), kMostSkinnyRows, kIn, kOut}}, nullptr)));
+      {{in.data(), weight.data(), nullptr, all.data(), kRows, kIn, kOut}}, nullptr)));
   for (std::uint32_t rows : {1u, 2u, 8u, 9u, 16u, 31u}) {
     Values some = Zeros(rows * kOut);
     ASSERT_TRUE(Ran(SkinnyLinear(

@@ -93,6 +93,38 @@ void CopyAsync(Bf16* shared, const Bf16* global, bool there) {
 
 void EndCopyGroup() { emulator::EndCopies(); }
 
+std::uint32_t PickBytes(std::uint32_t low, std::uint32_t high, std::uint32_t choice) {
+  const std::uint64_t all = std::uint64_t{high} << 32 | low;
+  std::uint32_t picked = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    const std::uint32_t nibble = choice >> 4 * i & 15;
+    std::uint32_t byte = static_cast<std::uint32_t>(all >> 8 * (nibble & 7)) & 0xff;
+    if (nibble >= 8) byte = byte >= 0x80 ? 0xff : 0;
+    picked |= byte << 8 * i;
+  }
+  return picked;
+}
+
+namespace {
+
+template <class Combine>
+std::uint32_t OfPairs(std::uint32_t a, std::uint32_t b, Combine combine) {
+  const auto low = [](std::uint32_t pair) {
+    return ToFloat(Bf16{static_cast<std::uint16_t>(pair)});
+  };
+  return PackPair(combine(low(a), low(b)), combine(low(a >> 16), low(b >> 16)));
+}
+
+}  // namespace
+
+std::uint32_t MultiplyPairs(std::uint32_t a, std::uint32_t b) {
+  return OfPairs(a, b, [](float x, float y) { return x * y; });
+}
+
+std::uint32_t SubtractPairs(std::uint32_t a, std::uint32_t b) {
+  return OfPairs(a, b, [](float x, float y) { return x - y; });
+}
+
 void emulated::WaitForCopies(std::size_t open) { emulator::FinishCopies(open); }
 
 }  // namespace penstock::shard::cuda

@@ -22,6 +22,10 @@ void WaitForCopies() {
   emulated::WaitForCopies(kOpen);
 }
 
+std::uint32_t PickBytes(std::uint32_t low, std::uint32_t high, std::uint32_t choice);
+std::uint32_t MultiplyPairs(std::uint32_t a, std::uint32_t b);
+std::uint32_t SubtractPairs(std::uint32_t a, std::uint32_t b);
+
 inline std::uint32_t PackPair(float low, float high) {
   return FromFloat<Bf16>(low).bits | std::uint32_t{FromFloat<Bf16>(high).bits} << 16;
 }
