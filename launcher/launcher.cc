@@ -105,14 +105,14 @@ void WarnOfRevision(const options::Values& values) {
 }  // namespace
 
 std::string BackendLine(const options::Values& values) {
-  constexpr std::string_view kLabel = "backend that runs";
+  constexpr std::string_view kLabel = "# backend that runs: ";
   std::error_code ignored;
   if (!std::filesystem::is_directory(values.GetString("model-id"), ignored)) return "";
   if (UsesSimulatedShards(values)) return "";
   absl::StatusOr<Machine> machine = FindMachine();
   if (!machine.ok()) return "";
   const auto said = AskShard(values, *std::move(machine), "--print-config");
-  if (!said.ok()) return std::string(kLabel) + " = none: " + Message(said.status()) + "\n";
+  if (!said.ok()) return std::string(kLabel) + "none: " + Message(said.status()) + "\n";
   const std::size_t begin = said->text.rfind(kLabel);
   if (begin == std::string::npos) return "";
   return said->text.substr(begin, said->text.find('\n', begin) - begin) + "\n";
