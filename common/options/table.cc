@@ -164,6 +164,10 @@ ProgramOptions ProgramAs(Components component, std::string_view started_as) {
   return program;
 }
 
+std::string_view ShownName(std::string_view started_as, std::string_view name) {
+  return started_as.starts_with("penstock ") ? started_as : name;
+}
+
 ProgramOptions ProgramWith(std::string_view name, std::string_view summary,
                            std::span<const OptionSpec> rows) {
   ProgramOptions program;
