@@ -96,7 +96,7 @@ std::string DescribeChoices(std::string_view choices) {
 std::string DescribeType(const OptionSpec& spec) {
   switch (spec.type) {
     case Type::kString:
-      return "a non-empty text";
+      return ChoicesOf(spec).empty() ? "a non-empty text" : DescribeChoices(ChoicesOf(spec));
     case Type::kPath:
       return "a path";
     case Type::kModel:
@@ -133,6 +133,18 @@ std::vector<std::string_view> Pieces(std::string_view text) {
     text.remove_prefix(std::min(text.size(), pieces.back().size() + 1));
   }
   return pieces;
+}
+
+bool DoesNothing(const OptionSpec& spec) {
+  const bool refused =
+      !spec.refusal.empty() && (spec.harmless.empty() || spec.harmless == spec.default_text);
+  return refused || !spec.no_effect.empty();
+}
+
+std::string_view ChoicesOf(const OptionSpec& spec) {
+  if (spec.type == Type::kEnum) return spec.choices;
+  const bool some = spec.type == Type::kString && !spec.refusal.empty() && !DoesNothing(spec);
+  return some ? spec.harmless : "";
 }
 
 const std::vector<OptionSpec>& Table() {

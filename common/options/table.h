@@ -49,6 +49,13 @@ std::string EnvironmentName(const OptionSpec& spec);  // PENSTOCK_MAX_STEP_TOKEN
 std::vector<std::string> EnvironmentNames(const OptionSpec& spec);
 std::string YamlKey(const OptionSpec& spec);  // max_step_tokens
 
+// Whether every value but the default is refused or without effect.
+bool DoesNothing(const OptionSpec& spec);
+
+// The accepted values "a|b|c" of an option that has few: an enum, or a text of which the others are
+// refused. Else empty.
+std::string_view ChoicesOf(const OptionSpec& spec);
+
 // Describes the accepted values: "an integer from 0 to 65535", "chunked or whole".
 std::string DescribeAccepted(const OptionSpec& spec);
 

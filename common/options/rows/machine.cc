@@ -10,15 +10,15 @@ std::optional<std::string> CanonicalWeights(std::string_view text) {
 }
 
 constexpr OptionSpec kRows[] = {
-    OptionSpec("device", OneOf("auto|cpu|cuda"), "auto",
-               "Where the shards compute; auto takes cuda if penstock-shard-cuda is built and each "
-               "rank can have its own GPU, else cpu.",
-               {.components = kLauncher | kShard}),
     OptionSpec("num-shard", Int(1, 64), "1",
                "Ranks that the model is divided over (tensor parallelism).",
                {.aliases = "tensor-parallel-size"}),
     OptionSpec("num-replicas", Int(1, 64), "1",
                "Copies of the model, each on --num-shard ranks; one queue feeds all of them."),
+    OptionSpec("device", OneOf("auto|cpu|cuda"), "auto",
+               "Where the shards compute; auto takes cuda if penstock-shard-cuda is built and each "
+               "rank can have its own GPU, else cpu.",
+               {.components = kLauncher | kShard}),
     OptionSpec(
         "cpu-threads", Int(1, 1024), "auto",
         "Worker threads of all ranks together; auto takes the cores that the process may use.",
@@ -30,8 +30,7 @@ constexpr OptionSpec kRows[] = {
                {.allow_auto = true, .components = kLauncher | kShard}),
     OptionSpec(
         "kv-cache-dtype", Type::kString, "auto",
-        "Type of the KV cache: auto (the type of --dtype), float32, bfloat16, or int8, which "
-        "takes half the memory of bfloat16.",
+        "Type of the KV cache; auto takes that of --dtype, int8 takes half the memory of bfloat16.",
         {.components = kLauncher | kShard,
          .refusal = "8-bit floats are not supported; give auto, float32, bfloat16 or int8",
          .harmless = "auto|float32|bfloat16|int8"}),
