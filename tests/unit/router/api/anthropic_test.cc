@@ -253,8 +253,9 @@ TEST_F(AnthropicTest, AToolChoiceLimitsTheCalls) {
 }
 
 TEST_F(AnthropicTest, BadRequestsNameTheField) {
-  ExpectRefusal(R"({"model":"demo","messages":[{"role":"user","content":"a"}]})", "max_tokens");
-  ExpectRefusal("{", "the body is not valid JSON");
+  ExpectRefusal(R"({"model":"demo","messages":[{"role":"user","content":"a"}]})",
+                "`max_tokens` is missing");
+  ExpectRefusal("{", "the body is not valid JSON: it ends within an object (line 1, column 1)");
   ExpectRefusal(Body("", "[]"), "`messages` must have at least one message");
   ExpectRefusal(Body("", R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"}])"),
                 "prefill");

@@ -168,7 +168,7 @@ TEST_F(OllamaTest, ARequestWithoutAPromptLoadsTheModel) {
 }
 
 TEST_F(OllamaTest, BadRequestsNameTheField) {
-  ExpectRefusal("/api/chat", "{}", "model");
+  ExpectRefusal("/api/chat", "{}", "`model` is missing");
   ExpectRefusal("/api/chat", R"({"model":"other","messages":[{"role":"user","content":"a"}]})",
                 "does not exist", 404);
   ExpectRefusal("/api/chat", Chat(R"("options":{"temperature":9})"),
