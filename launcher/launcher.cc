@@ -88,7 +88,7 @@ Problem Prepare(options::Values& values) {
       values.GetBool("json-output") ? values.Set("log-format", "json") : absl::OkStatus();
   options::ConfigureLog(values, "launcher");
   if (!status.ok()) return {kExitUsage, Message(status)};
-  if (values.GetBool("env")) log::Info(RuntimeEnvironment());
+  if (values.GetBool("env")) log::Info(RuntimeEnvironment(values.program().profile != nullptr));
   const absl::Status rules =
       ApplyTgiRules(values, UsableGpus(std::getenv("CUDA_VISIBLE_DEVICES")).size());
   if (!rules.ok()) return {kExitUsage, Message(rules)};

@@ -285,6 +285,13 @@ TEST_F(SupervisorTest, ASecondSignalStopsAtOnce) {
   EXPECT_EQ(outcome.error, "stopped at once, as a second signal asks");
 }
 
+TEST_F(SupervisorTest, AHangupWithoutFilesToReadStopsAndSaysWhy) {
+  on_ready_ = [&] { Send(SIGHUP); };
+  EXPECT_EQ(Run({kGood}, kGood).exit_code, 0);
+  EXPECT_THAT(events_, ::testing::Contains("stopping: received SIGHUP (there is no --api-keys-file "
+                                           "and no --tls-cert to read again)"));
+}
+
 TEST_F(SupervisorTest, TheSameSignalSentTwiceIsOneSignal) {
   timeouts_.same_signal = seconds(60);
   on_ready_ = [&] { Send(SIGINT); };
