@@ -31,8 +31,8 @@ ProgramOptions ProgramFor(Components component);
 // Like ProgramFor, with the profile that argv[0] selects. Its folder is ignored.
 ProgramOptions ProgramAs(Components component, std::string_view started_as);
 
-// The name of a program in its help and errors: "penstock serve" if `penstock` started it under that
-// name (argv[0]), else `name`.
+// The name of a program in its help and errors: "penstock serve" if `penstock` started it under
+// that name (argv[0]), else `name`.
 std::string_view ShownName(std::string_view started_as, std::string_view name);
 
 // A tool. Its options are `rows`, --help, --version and --print-config.

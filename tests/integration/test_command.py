@@ -84,7 +84,8 @@ def test_serve_without_a_model_says_what_to_type():
     assert done.stderr.startswith("penstock serve: error: ")
 
 
-@pytest.mark.parametrize("words", [("serve",), ("bench",), ("replay",), ("replay", "run"), ("replay", "trace")], ids=" ".join)
+@pytest.mark.parametrize("words", [("serve",), ("bench",), ("replay",), ("replay", "run"),
+                                   ("replay", "trace")], ids=" ".join)
 def test_a_program_calls_itself_as_it_was_started(words):
     shown = "penstock " + " ".join(words)
     assert run(*words, "--help").stdout.startswith(f"Usage: {shown} ")

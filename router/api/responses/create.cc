@@ -90,9 +90,8 @@ std::optional<ApiError> Start(ApiContext& context, const std::shared_ptr<Store>&
   if (auto error = CheckFeatures(request)) return error;
   if (!request.input && !request.previous_response_id) return Invalid("input", "is missing");
   ResponseFacts facts = MakeFacts(context, request, head.request_id);
-  auto conversation =
-      Conversation(*store, head.tenant, std::move(request.input).value_or(Input{}),
-                   request.previous_response_id, facts.suffix);
+  auto conversation = Conversation(*store, head.tenant, std::move(request.input).value_or(Input{}),
+                                   request.previous_response_id, facts.suffix);
   if (auto* error = std::get_if<ApiError>(&conversation)) return std::move(*error);
   const auto& items = std::get<std::vector<Item>>(conversation);
   const Kept tools = ChatTools(request.function_tools.functions);

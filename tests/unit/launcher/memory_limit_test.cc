@@ -29,9 +29,8 @@ TEST_F(MemoryLimitTest, NamesTheLimitIfALineSaysThatMemoryIsMissing) {
         "  what():  Resource temporarily unavailable",
         "E0000 1 thd.cc:160] pthread_create failed: 11",
         "E0000 1 thread_manager.cc:193] Could not create grpc_sync_server worker-thread"}) {
-    EXPECT_EQ(
-        MemoryLimitError({"first", line, "last"}),
-        "`ulimit -v 68719476736` (KiB) leaves too little memory; raise it or remove it")
+    EXPECT_EQ(MemoryLimitError({"first", line, "last"}),
+              "`ulimit -v 68719476736` (KiB) leaves too little memory; raise it or remove it")
         << line;
   }
   EXPECT_EQ(MemoryLimitError({"first", "another error"}), "");

@@ -431,7 +431,8 @@ TEST(CpuBackend, NamesAnOperationThatItCannotRun) {
   EXPECT_TRUE(absl::IsUnimplemented(status));
   EXPECT_THAT(Message(status), HasSubstr("'gated activation'"));
   const IsaSwitch wrong("sse9");
-  EXPECT_THAT(Message(CheckCpuBackend(empty, {DType::kFloat32}, 16)), HasSubstr("PENSTOCK_ISA=sse9: must be avx2"));
+  EXPECT_THAT(Message(CheckCpuBackend(empty, {DType::kFloat32}, 16)),
+              HasSubstr("PENSTOCK_ISA=sse9: must be avx2"));
 }
 
 // A processor that multiplies pairs of bfloat16 can multiply int16, too, with another PENSTOCK_ISA.
