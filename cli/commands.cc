@@ -55,10 +55,11 @@ options::ProgramOptions LauncherOptions() { return options::ProgramFor(options::
 
 int Serve(Words words) {
   const absl::Status model = TakeModel(words);
-  return model.ok() ? RunProgram("penstock-launcher", words) : Fail(Message(model));
+  if (!model.ok()) return Fail(Message(model));
+  return RunProgram("penstock-launcher", "penstock serve", words);
 }
 
-int Bench(Words words) { return RunProgram("penstock-bench", words); }
+int Bench(Words words) { return RunProgram("penstock-bench", "penstock bench", words); }
 
 int Replay(Words words) {
   // `replay FILE` re-runs a log; the words before options may also name a command of the tool.
@@ -66,7 +67,7 @@ int Replay(Words words) {
   const bool file = !words.empty() && !words.front().starts_with('-') &&
                     std::ranges::find(kModes, words.front()) == std::end(kModes);
   if (file) words.insert(words.begin(), "run");
-  return RunProgram("penstock-replay", words);
+  return RunProgram("penstock-replay", "penstock replay", words);
 }
 
 int Help(Words words) {

@@ -7,15 +7,12 @@ namespace {
 
 using options::OptionSpec;
 
-// Options that a user would look for: not those that only refuse or do nothing.
-bool Offered(const OptionSpec& spec) { return spec.refusal.empty() && spec.no_effect.empty(); }
-
 std::string OptionWords(const Command& command) {
   std::string words;
   if (command.options == nullptr) return words;
   const options::ProgramOptions program = command.options();
   for (const OptionSpec* spec : program.options) {
-    if (!Offered(*spec)) continue;
+    if (options::DoesNothing(*spec)) continue;
     if (!words.empty()) words += " ";
     words += "--" + std::string(spec->name);
   }

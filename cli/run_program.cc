@@ -16,9 +16,10 @@ std::string ProgramPath(const std::string& program) {
   return folder.ok() ? *folder + "/" + program : program;
 }
 
-int RunProgram(const std::string& program, const std::vector<std::string>& arguments) {
+int RunProgram(const std::string& program, const std::string& shown,
+               const std::vector<std::string>& arguments) {
   const std::string path = ProgramPath(program);
-  std::vector<std::string> words = {path};
+  std::vector<std::string> words = {shown};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());

@@ -3,7 +3,8 @@
 // child writes lines:
 //
 //   PROGRESS <stage> <done> <total> [unit]
-//       How far a stage of the start has come. A total of 0 is unknown.
+//       How far a stage of the start has come. With a total of 0 the stage is the name of a file
+//       that is read.
 //   READY [text]
 //       The child is ready. The router's text is the address on which it listens.
 //   FAILED <one line>

@@ -88,7 +88,7 @@ Problem Prepare(options::Values& values) {
       values.GetBool("json-output") ? values.Set("log-format", "json") : absl::OkStatus();
   options::ConfigureLog(values, "launcher");
   if (!status.ok()) return {kExitUsage, Message(status)};
-  if (values.GetBool("env")) log::Info(RuntimeEnvironment());
+  if (values.GetBool("env")) log::Info(RuntimeEnvironment(values.program().profile != nullptr));
   const absl::Status rules =
       ApplyTgiRules(values, UsableGpus(std::getenv("CUDA_VISIBLE_DEVICES")).size());
   if (!rules.ok()) return {kExitUsage, Message(rules)};
@@ -105,14 +105,14 @@ void WarnOfRevision(const options::Values& values) {
 }  // namespace
 
 std::string BackendLine(const options::Values& values) {
-  constexpr std::string_view kLabel = "backend that runs";
+  constexpr std::string_view kLabel = "# backend that runs: ";
   std::error_code ignored;
   if (!std::filesystem::is_directory(values.GetString("model-id"), ignored)) return "";
   if (UsesSimulatedShards(values)) return "";
   absl::StatusOr<Machine> machine = FindMachine();
   if (!machine.ok()) return "";
   const auto said = AskShard(values, *std::move(machine), "--print-config");
-  if (!said.ok()) return std::string(kLabel) + " = none: " + Message(said.status()) + "\n";
+  if (!said.ok()) return std::string(kLabel) + "none: " + Message(said.status()) + "\n";
   const std::size_t begin = said->text.rfind(kLabel);
   if (begin == std::string::npos) return "";
   return said->text.substr(begin, said->text.find('\n', begin) - begin) + "\n";

@@ -18,17 +18,15 @@ bool SaysNoMemory(std::string_view line) {
   return std::ranges::any_of(kTexts, [&](auto text) { return line.find(text) != line.npos; });
 }
 
-std::string AddressLimitRemedy() {
+std::string AddressLimitError() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
-  return ": `ulimit -v " + std::to_string(limit.rlim_cur / 1024) +
+  return "`ulimit -v " + std::to_string(limit.rlim_cur / 1024) +
          "` (KiB) leaves too little memory; raise it or remove it";
 }
 
 std::string MemoryLimitError(const std::deque<std::string>& lines) {
-  const std::string remedy = AddressLimitRemedy();
-  const auto line = std::find_if(lines.rbegin(), lines.rend(), SaysNoMemory);
-  return remedy.empty() || line == lines.rend() ? "" : *line + remedy;
+  return std::ranges::any_of(lines, SaysNoMemory) ? AddressLimitError() : "";
 }
 
 }  // namespace penstock::launcher

@@ -140,6 +140,16 @@ absl::Status CheckSimulation(const options::Values& values) {
   return absl::OkStatus();
 }
 
+absl::Status CheckProgram(const options::Values& values, std::string_view option) {
+  const std::string& path = values.GetString(option);
+  std::error_code ignored;
+  const bool folder = fs::is_directory(path, ignored);
+  if (path.empty() || (!folder && ::access(path.c_str(), X_OK) == 0)) return absl::OkStatus();
+  return BadOption(
+      option, path,
+      std::string("a program that can be started: ") + std::strerror(folder ? EISDIR : errno));
+}
+
 // What asks for libtorch: "--backend reference".
 std::string TorchReason(const options::Values& values) {
   if (values.GetString("backend") == "reference") return "--backend reference";
@@ -269,6 +279,10 @@ absl::Status CheckTorchFolder(const char* folder) {
 Problem CheckBeforeStart(const options::Values& values, const Machine& machine) {
   const absl::Status simulation = CheckSimulation(values);
   if (!simulation.ok()) return {kExitUsage, Message(simulation)};
+  for (const std::string_view option : {"shard-program", "router-program"}) {
+    const absl::Status program = CheckProgram(values, option);
+    if (!program.ok()) return {kExitUsage, Message(program)};
+  }
   const absl::Status sockets = CheckSocketPrefix(values.GetString("shard-uds-path"));
   if (!sockets.ok()) return {kExitUsage, Message(sockets)};
   if (!UsesSimulatedShards(values)) {

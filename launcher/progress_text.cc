@@ -41,12 +41,14 @@ std::optional<std::string> ProgressText::Line(const std::string& child,
   stage.over = last;
   if (!first && !last && now - stage.printed < interval_) return std::nullopt;
   stage.printed = now;
+  if (notice.total == 0) return "reading " + notice.stage;
+  const std::uint64_t percent = 100 * notice.done / notice.total;
+  if (percent == 0) return std::nullopt;
   std::string line = notice.stage;
-  if (notice.total == 0) return line;
   const std::string unit = notice.unit.empty() || notice.unit == "bytes" ? "" : " " + notice.unit;
   line += " " + Amount(static_cast<double>(notice.done), notice.unit) + " of " +
           Amount(static_cast<double>(notice.total), notice.unit) + unit + " (" +
-          std::to_string(100 * notice.done / notice.total) + " %)";
+          std::to_string(percent) + " %)";
   const double seconds = std::chrono::duration<double>(now - stage.began).count();
   return line + RateAndRest(notice, stage.done_at_begin, seconds);
 }

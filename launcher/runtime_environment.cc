@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <vector>
 
 #include "common/version.h"
 #include "launcher/machine.h"
@@ -51,15 +52,13 @@ std::string Memory() {
 
 }  // namespace
 
-std::string RuntimeEnvironment() {
+std::string RuntimeEnvironment(bool as_tgi) {
   std::string text = "Runtime environment:\n";
   text += "Target: x86_64-unknown-linux-gnu\n";
-  text += "Cargo version: N/A\n";
-  text += "Commit sha: N/A\n";
-  text += "Docker label: N/A\n";
-  for (const char* program : {"nvidia-smi", "xpu-smi", "hpu-smi"}) {
-    text += std::string(program) + ":\n" + OutputOf(program) + "\n";
-  }
+  if (as_tgi) text += "Cargo version: N/A\nCommit sha: N/A\nDocker label: N/A\n";
+  std::vector<std::string> programs = {"nvidia-smi"};
+  if (as_tgi) programs.insert(programs.end(), {"xpu-smi", "hpu-smi"});
+  for (const std::string& program : programs) text += program + ":\n" + OutputOf(program) + "\n";
   text += "Penstock: " + std::string(Version()) + ", g++ " + __VERSION__ + "\n";
   text += "System: " + System() + "\n";
   text += "Processor: " + Processor() + ", " + std::to_string(UsableCores()) + " cores to use\n";

@@ -1,5 +1,4 @@
-// The text of --env for bug reports: the lines of text-generation-inference, then those of
-// Penstock.
+// The text of --env for bug reports.
 #pragma once
 
 #include <string>
@@ -7,7 +6,7 @@
 namespace penstock::launcher {
 
 // Several lines, without a line break at the end. Runs nvidia-smi if there is one, for at most ten
-// seconds.
-std::string RuntimeEnvironment();
+// seconds. `as_tgi`: with every line that text-generation-launcher has.
+std::string RuntimeEnvironment(bool as_tgi);
 
 }  // namespace penstock::launcher

@@ -41,7 +41,10 @@ constexpr const char* kMappedFile =
 // The cause that a child left: its FAILED notice, else its last line that says "error".
 std::string CauseOf(const ChildSpec& child, const ExitStatus& exit, const std::string& failure,
                     const LineBuffer& lines) {
-  if (!failure.empty()) return SaysNoMemory(failure) ? failure + AddressLimitRemedy() : failure;
+  if (!failure.empty()) {
+    const std::string limit = SaysNoMemory(failure) ? AddressLimitError() : "";
+    return limit.empty() ? failure : failure + ": " + limit;
+  }
   if (std::string memory = MemoryLimitError(lines.last_lines()); !memory.empty()) return memory;
   if (exit.by_signal) return exit.code == SIGBUS ? kMappedFile : "";
   for (auto line = lines.last_lines().rbegin(); line != lines.last_lines().rend(); ++line) {
@@ -77,6 +80,7 @@ std::string SupervisedChild::DescribeEnd() const {
 
 std::string SupervisedChild::DescribeProgress() const {
   if (state_.progress.stage.empty()) return spec_.name;
+  if (state_.progress.total == 0) return spec_.name + " (reading " + state_.progress.stage + ")";
   return spec_.name + " (" + state_.progress.stage + " " + std::to_string(state_.progress.done) +
          " of " + std::to_string(state_.progress.total) +
          (state_.progress.unit.empty() ? "" : " ") + state_.progress.unit + ")";

@@ -111,7 +111,9 @@ void Supervisor::ReadSignals() {
     return KillAll();
   }
   first_signal_ = Clock::now();
-  BeginStop(std::string("received SIG") + ::sigabbrev_np(signal));
+  std::string reason = std::string("received SIG") + ::sigabbrev_np(signal);
+  if (signal == SIGHUP) reason += " (there is no --api-keys-file and no --tls-cert to read again)";
+  BeginStop(reason);
 }
 
 // Returns false if no child accepts it. A child that is not ready reads its files anyway.

@@ -15,10 +15,10 @@ namespace penstock::options {
 namespace {
 
 // As records of the log with --log-format json, else in the style of other programs.
-void PrintErrors(const Values& values, const absl::Status& status) {
+void PrintErrors(const Values& values, std::string_view component, const absl::Status& status) {
   const std::string_view name = values.program().name;
   const bool json = LogsJson(values);
-  if (json) ConfigureLog(values, name.substr(name.rfind('-') + 1));
+  if (json) ConfigureLog(values, component);
   for (absl::string_view line : absl::StrSplit(status.message(), '\n')) {
     const std::string text(line);
     if (json) {
@@ -37,8 +37,10 @@ void PrintWarnings(const ProgramOptions& program, const Values& values) {
 
 }  // namespace
 
-CommandLine ReadCommandLine(const ProgramOptions& program, int argc, const char* const* argv,
+CommandLine ReadCommandLine(const ProgramOptions& base, int argc, const char* const* argv,
                             ReadConfig read_config, ReadMore read_more) {
+  ProgramOptions program = base;
+  if (argc > 0) program.name = ShownName(argv[0], base.name);
   Sources sources;
   for (int i = 1; i < argc; ++i) sources.arguments.emplace_back(argv[i]);
   sources.environment = [](const std::string& name) { return std::getenv(name.c_str()); };
@@ -50,7 +52,7 @@ CommandLine ReadCommandLine(const ProgramOptions& program, int argc, const char*
   sources.read_more = std::move(read_more);
   CommandLine result{Values(program), std::nullopt};
   if (const absl::Status status = ParseInto(sources, result.values); !status.ok()) {
-    PrintErrors(result.values, status);
+    PrintErrors(result.values, base.name.substr(base.name.rfind('-') + 1), status);
     return {Values(program), kExitUsage};
   }
   std::string text;

@@ -44,13 +44,6 @@ std::string_view DefaultIn(const ProgramOptions& program, const OptionSpec& spec
   return spec.default_text;
 }
 
-// Whether every value but the default is refused or without effect.
-bool DoesNothing(const OptionSpec& spec) {
-  const bool refused =
-      !spec.refusal.empty() && (spec.harmless.empty() || spec.harmless == spec.default_text);
-  return refused || !spec.no_effect.empty();
-}
-
 std::string Meaning(const OptionSpec& spec) {
   std::string text(spec.help);
   if (!DoesNothing(spec)) return text;
@@ -60,9 +53,10 @@ std::string Meaning(const OptionSpec& spec) {
 
 std::string Details(const ProgramOptions& program, const OptionSpec& spec) {
   std::string details = Meaning(spec);
-  if (spec.type == Type::kEnum) {
-    std::string accepted = DescribeAccepted(spec);
-    if (accepted.find(' ') != accepted.npos) details += " One of " + accepted + ".";
+  // A choice of true and false has said what each means.
+  const std::string_view choices = ChoicesOf(spec);
+  if (choices.find('|') != choices.npos && choices != "true|false") {
+    details += " One of " + DescribeAccepted(spec) + ".";
   }
   // "Program" rows, such as --help, are no settings.
   const std::string fallback(DefaultIn(program, spec));
@@ -81,7 +75,8 @@ std::string HelpEntry(const ProgramOptions& program, const OptionSpec& spec) {
   std::string head = spec.short_name != 0 ? std::string("  -") + spec.short_name + ", " : "      ";
   head += "--" + std::string(spec.name);
   if (spec.flag_text.empty()) {
-    head += " " + std::string(kPlaceholders[static_cast<std::size_t>(spec.type)]);
+    const Type shown = ChoicesOf(spec).empty() ? spec.type : Type::kEnum;
+    head += " " + std::string(kPlaceholders[static_cast<std::size_t>(shown)]);
   }
   if (head.size() + 2 > kHelpColumn) {
     head += "\n" + std::string(kHelpColumn, ' ');
@@ -100,6 +95,7 @@ bool ShowsAll(const ProgramOptions& program, std::string_view which) {
 }
 
 bool Shown(const ProgramOptions& program, const OptionSpec& spec, std::string_view which) {
+  if (spec.set_by_launcher && program.component == kLauncher) return false;
   if (ShowsAll(program, which)) return true;
   if (which.empty() || which == "common") return !spec.advanced;
   return Lower(spec.group).find(Lower(which)) != std::string::npos;

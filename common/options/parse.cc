@@ -80,8 +80,10 @@ absl::Status Parser::Run() {
   CheckVariables();
   ApplyCommandLine();
   if (AsksOnly()) return absl::OkStatus();
-  // After another error a value may be absent because of that error.
-  if (errors_.empty()) CheckRequired();
+  // After another error a value may be absent because of that error. The launcher's --print-config
+  // shows what is missing.
+  const bool shows = program_.component == kLauncher && values_.GetBool("print-config");
+  if (errors_.empty() && !shows) CheckRequired();
   if (errors_.empty()) errors_ = CheckTogether(values_);
   if (errors_.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrJoin(errors_, "\n"));

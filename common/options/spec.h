@@ -84,7 +84,8 @@ struct OptionTraits {
   std::string_view harmless = {};
   // For an option without effect: the reason, logged unless the value is in `harmless`.
   std::string_view no_effect = {};
-  bool secret = false;  // never printed; children get it in their environment
+  bool set_by_launcher = false;  // for its router; not in its own help
+  bool secret = false;           // never printed; children get it in their environment
 };
 
 struct OptionSpec : ValueType, OptionTraits {

@@ -96,7 +96,7 @@ std::string DescribeChoices(std::string_view choices) {
 std::string DescribeType(const OptionSpec& spec) {
   switch (spec.type) {
     case Type::kString:
-      return "a non-empty text";
+      return ChoicesOf(spec).empty() ? "a non-empty text" : DescribeChoices(ChoicesOf(spec));
     case Type::kPath:
       return "a path";
     case Type::kModel:
@@ -135,6 +135,18 @@ std::vector<std::string_view> Pieces(std::string_view text) {
   return pieces;
 }
 
+bool DoesNothing(const OptionSpec& spec) {
+  const bool refused =
+      !spec.refusal.empty() && (spec.harmless.empty() || spec.harmless == spec.default_text);
+  return refused || !spec.no_effect.empty();
+}
+
+std::string_view ChoicesOf(const OptionSpec& spec) {
+  if (spec.type == Type::kEnum) return spec.choices;
+  const bool some = spec.type == Type::kString && !spec.refusal.empty() && !DoesNothing(spec);
+  return some ? spec.harmless : "";
+}
+
 const std::vector<OptionSpec>& Table() {
   static const std::vector<OptionSpec>& table = *new std::vector<OptionSpec>(BuildTable());
   return table;
@@ -162,6 +174,10 @@ ProgramOptions ProgramAs(Components component, std::string_view started_as) {
   program.name = profile->name;
   program.profile = profile;
   return program;
+}
+
+std::string_view ShownName(std::string_view started_as, std::string_view name) {
+  return started_as.starts_with("penstock ") ? started_as : name;
 }
 
 ProgramOptions ProgramWith(std::string_view name, std::string_view summary,

@@ -31,6 +31,10 @@ ProgramOptions ProgramFor(Components component);
 // Like ProgramFor, with the profile that argv[0] selects. Its folder is ignored.
 ProgramOptions ProgramAs(Components component, std::string_view started_as);
 
+// The name of a program in its help and errors: "penstock serve" if `penstock` started it under
+// that name (argv[0]), else `name`.
+std::string_view ShownName(std::string_view started_as, std::string_view name);
+
 // A tool. Its options are `rows`, --help, --version and --print-config.
 ProgramOptions ProgramWith(std::string_view name, std::string_view summary,
                            std::span<const OptionSpec> rows);
@@ -44,6 +48,13 @@ std::string EnvironmentName(const OptionSpec& spec);  // PENSTOCK_MAX_STEP_TOKEN
 // That of the option's name and those of its other names.
 std::vector<std::string> EnvironmentNames(const OptionSpec& spec);
 std::string YamlKey(const OptionSpec& spec);  // max_step_tokens
+
+// Whether every value but the default is refused or without effect.
+bool DoesNothing(const OptionSpec& spec);
+
+// The accepted values "a|b|c" of an option that has few: an enum, or a text of which the others are
+// refused. Else empty.
+std::string_view ChoicesOf(const OptionSpec& spec);
 
 // Describes the accepted values: "an integer from 0 to 65535", "chunked or whole".
 std::string DescribeAccepted(const OptionSpec& spec);

@@ -142,20 +142,30 @@ std::vector<std::string> Values::ToEnvironment(Components component) const {
   return variables;
 }
 
+bool Values::IsMissing(const OptionSpec& spec) const {
+  return (spec.required & program_.component) != 0 && !HasValue(spec.name);
+}
+
+std::string Values::DescribeOne(const OptionSpec& spec) const {
+  const Entry& entry = At(spec.name);
+  std::string shown = spec.secret ? "***" : entry.text;
+  if (!HasValue(spec.name)) shown = IsMissing(spec) ? "(missing)" : "(unset)";
+  std::string line = absl::StrCat(std::string(spec.name), " = ", shown);
+  line.resize(std::max<std::size_t>(line.size() + 2, 50), ' ');
+  line += std::string(SourceName(entry.source));
+  if (!entry.where.empty()) line += " (" + entry.where + ")";
+  return line + "\n";
+}
+
 std::string Values::Describe() const {
-  std::string text;
+  std::string given;
+  std::string rest;
   for (const OptionSpec* spec : program_.options) {
-    const Entry& entry = At(spec->name);
     if (spec->group == "Program" && spec->name != "config") continue;
-    const std::string shown = spec->secret ? "***" : entry.text;
-    std::string line = absl::StrCat(std::string(spec->name), " = ",
-                                    HasValue(spec->name) ? shown : std::string("(unset)"));
-    line.resize(std::max<std::size_t>(line.size() + 2, 50), ' ');
-    line += std::string(SourceName(entry.source));
-    if (!entry.where.empty()) line += " (" + entry.where + ")";
-    text += line + "\n";
+    const bool by_default = SourceOf(spec->name) == Source::kDefault && !IsMissing(*spec);
+    (by_default ? rest : given) += DescribeOne(*spec);
   }
-  return text;
+  return given.empty() ? rest : given + "\n" + rest;
 }
 
 }  // namespace penstock::options

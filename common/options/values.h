@@ -68,7 +68,8 @@ class Values {
   // The secrets of `component`, as NAME=value.
   std::vector<std::string> ToEnvironment(Components component) const;
 
-  // One line per option: name, value, source and place (--print-config).
+  // One line per option: name, value, source and place (--print-config). Those that are not by
+  // default and those that are missing come first, then an empty line.
   std::string Describe() const;
 
   const ProgramOptions& program() const { return program_; }
@@ -87,6 +88,8 @@ class Values {
   };
 
   const Entry& At(std::string_view name) const;
+  bool IsMissing(const OptionSpec& spec) const;
+  std::string DescribeOne(const OptionSpec& spec) const;
   template <typename T>
   const T& As(std::string_view name) const;
 

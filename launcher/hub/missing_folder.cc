@@ -52,8 +52,7 @@ std::optional<std::string> MissingFolder(const std::string& model) {
   const std::string near = NearestFolder(path);
   if (!near.empty()) text += "; did you mean " + near + "?";
   if (is_id && begins_here) {
-    text += (near.empty() ? "; it" : " It") +
-            (" is not looked up at the hub, because " + path.begin()->string() + " exists here");
+    text += " (" + path.begin()->string() + " exists here, so the hub is not asked)";
   }
   return text;
 }

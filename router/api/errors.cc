@@ -51,6 +51,28 @@ ApiErrorKind KindOf(const GenerationError& error) {
   return kKinds[static_cast<std::size_t>(error.kind)];
 }
 
+// The path of the required key that is missing; empty if the error is another one.
+std::string MissingKey(const json::Error& error) {
+  constexpr std::string_view kMissing = "missing field `";
+  if (!error.what.starts_with(kMissing)) return "";
+  const std::string key =
+      error.what.substr(kMissing.size(), error.what.rfind('`') - kMissing.size());
+  return error.path.empty() ? key : error.path + "." + key;
+}
+
+// The reader's words for kinds of values and for the end of the text are serde's.
+std::string_view KindName(std::string_view found) {
+  if (found == "map") return "an object";
+  return found == "sequence" ? "an array" : found;
+}
+
+std::string SyntaxInWords(const json::Error& error) {
+  constexpr std::string_view kEnd = "EOF while parsing ";
+  if (!error.what.starts_with(kEnd)) return error.Text();
+  return "it ends within " + error.what.substr(kEnd.size()) + " (line " +
+         std::to_string(error.line) + ", column " + std::to_string(error.column) + ")";
+}
+
 }  // namespace
 
 std::string_view NameOf(ApiErrorKind kind) { return RowOf(kTable, kind).name; }
@@ -104,6 +126,22 @@ ApiError FromHttp(const HttpFailure& failure) {
 ApiError FromJson(const json::Error& error) {
   const bool syntax = error.kind == json::Error::Kind::kSyntax;
   return {syntax ? kMalformedJson : kWrongType, error.Text(), error.path};
+}
+
+ApiError FromJsonInWords(const json::Error& error) {
+  if (error.kind == json::Error::Kind::kSyntax) {
+    return {kMalformedJson, "the body is not valid JSON: " + SyntaxInWords(error), error.path};
+  }
+  ApiError wrong =
+      MustBe(error.path.empty() ? "body" : error.path, error.expected, KindName(error.found));
+  if (const std::string missing = MissingKey(error); !missing.empty()) {
+    wrong = Invalid(missing, "is missing");
+  } else if (error.expected.empty()) {
+    wrong.message = error.path.empty() ? error.what : error.path + ": " + error.what;
+  }
+  wrong.kind = kWrongType;
+  if (wrong.field == "body") wrong.field.clear();
+  return wrong;
 }
 
 }  // namespace penstock::router

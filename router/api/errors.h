@@ -77,5 +77,7 @@ void RenameField(ApiError& error, std::string name);
 ApiError FromEngine(const GenerationError& error);
 ApiError FromHttp(const HttpFailure& failure);
 ApiError FromJson(const json::Error& error);
+// That of the reader where clients do not expect serde's texts: "`input` is missing".
+ApiError FromJsonInWords(const json::Error& error);
 
 }  // namespace penstock::router

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/socket_names.h"
 #include "common/status.h"
 #include "penstock/v1/shard.pb.h"
 #include "router/metrics/metrics.h"
@@ -19,7 +20,8 @@ constexpr std::uint32_t kCpuStepTokens = 512;
 constexpr std::uint32_t kSnapshotsPerSlot = 4;
 constexpr std::uint32_t kCudaStepTokens = 2048;
 
-std::string RankName(std::uint32_t rank) { return "shard " + std::to_string(rank); }
+// As the launcher calls it. The group is in the prefix of messages.
+std::string RankName(std::uint32_t rank) { return ShardName(std::nullopt, rank); }
 
 absl::Status CheckAgreement(const ShardFacts& first, const ShardFacts& other, std::size_t world) {
   const std::string who = RankName(other.rank);

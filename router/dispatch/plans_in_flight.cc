@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/socket_names.h"
+
 namespace penstock::router {
 namespace {
 
-std::string RankName(std::size_t rank) { return "shard " + std::to_string(rank); }
+std::string RankName(std::size_t rank) {
+  return ShardName(std::nullopt, static_cast<std::int64_t>(rank));
+}
 
 std::string For(StepId step) { return " for step " + std::to_string(step.value()); }
 

@@ -35,7 +35,7 @@ class PlansInFlight {
   std::uint64_t without_result() const;
   // When the oldest plan was sent; nullopt: none is in flight.
   std::optional<Time> oldest() const;
-  // Describes the oldest plan: "shard 1 has not answered step 5". A plan must be in flight.
+  // Describes the oldest plan: "shard-1 has not answered step 5". A plan must be in flight.
   std::string DescribeOldest() const;
 
  private:

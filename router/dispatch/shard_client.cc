@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/log.h"
+#include "common/socket_names.h"
 #include "common/status.h"
 #include "penstock/v1/shard.grpc.pb.h"
 #include "proto/protocol_version.h"
@@ -138,14 +139,14 @@ ShardClient::ShardClient(const std::string& address, std::uint32_t rank, std::st
 ShardClient::~ShardClient() = default;
 
 absl::Status ShardClient::WithRank(const absl::Status& status, const char* call) const {
-  return WithContext(status, "shard " + std::to_string(rank_) + ": " + call);
+  return WithContext(status, ShardName(std::nullopt, rank_) + ": " + call);
 }
 
 absl::StatusOr<ShardFacts> ShardClient::Describe(Deadline deadline) {
   const Deadline patience = std::chrono::system_clock::now() + kSilentWait;
   absl::StatusOr<ShardFacts> facts = DescribeBy(std::min(deadline, patience));
   if (absl::IsDeadlineExceeded(facts.status()) && patience < deadline) {
-    log::Info("waiting for shard " + std::to_string(rank_) + " at " + address_);
+    log::Info("waiting for " + ShardName(std::nullopt, rank_) + " at " + address_);
     facts = DescribeBy(deadline);
   }
   if (!facts.ok()) return WithRank(WhyUnreachable(facts.status()), "Describe");

@@ -1,6 +1,9 @@
 #include "router/http/memory_bound.h"
 
-#include <iterator>
+#include <algorithm>
+#include <array>
+
+#include "common/human_bytes.h"
 
 namespace penstock::router {
 namespace {
@@ -21,7 +24,20 @@ constexpr std::uint64_t kRequestObjects = 32 << 10;
 constexpr std::uint64_t kTokenizingBytes = 128;
 constexpr std::uint64_t kNodeBytes = 512;
 
-std::string MiB(std::uint64_t bytes) { return std::to_string((bytes + kMiB - 1) / kMiB) + " MiB"; }
+struct Term {
+  const char* name;
+  std::uint64_t bytes;
+  const char* set_by;
+};
+
+std::array<Term, 6> Terms(const MemoryBound& bound) {
+  return {{{"base", bound.base, "the process itself"},
+           {"connections", bound.connections, "the limit of connections"},
+           {"bodies", bound.bodies, "a fixed limit of bodies in memory"},
+           {"requests", bound.requests, "--max-concurrent-requests"},
+           {"tokenizing", bound.tokenizing, "--payload-limit and --validation-workers"},
+           {"prefix index", bound.index, "--kv-cache-memory"}}};
+}
 
 }  // namespace
 
@@ -43,28 +59,20 @@ MemoryBound BoundMemory(const HttpOptions& http, const MemoryTerms& terms) {
 }
 
 std::string MemoryBound::Describe() const {
-  struct Term {
-    const char* name;
-    std::uint64_t bytes;
-    const char* set_by;
-  };
-  const Term terms[] = {
-      {"base", base, "the process itself"},
-      {"connections", connections, "the limit of connections"},
-      {"bodies", bodies, "a fixed limit of bodies in memory"},
-      {"requests", requests, "--max-concurrent-requests"},
-      {"tokenizing", tokenizing, "--payload-limit and --validation-workers"},
-      {"prefix index", index, "--kv-cache-memory"},
-  };
-  const Term* largest = std::begin(terms);
+  const auto terms = Terms(*this);
+  const Term& largest = *std::ranges::max_element(terms, {}, &Term::bytes);
+  return HumanBytes(resident) + " now; at most " + HumanBytes(total()) +
+         " if every limit is reached at once. Ordinary load does not reach them all. The largest "
+         "part, " +
+         largest.name + ", is set by " + largest.set_by;
+}
+
+std::string MemoryBound::DescribeTerms() const {
   std::string sum;
-  for (const Term& term : terms) {
-    if (term.bytes > largest->bytes) largest = &term;
-    sum += (sum.empty() ? "" : " + ") + std::string(term.name) + " " + MiB(term.bytes);
+  for (const Term& term : Terms(*this)) {
+    sum += (sum.empty() ? "" : " + ") + std::string(term.name) + " " + HumanBytes(term.bytes);
   }
-  return MiB(resident) + " now; at most " + MiB(total()) + " if every limit is reached at once (" +
-         sum + "). Ordinary load does not reach them all. The largest part, " + largest->name +
-         ", is set by " + largest->set_by;
+  return sum;
 }
 
 }  // namespace penstock::router

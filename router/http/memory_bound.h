@@ -30,8 +30,11 @@ struct MemoryBound {
   std::uint64_t total() const {
     return base + connections + bodies + requests + tokenizing + index;
   }
-  // "80 MiB now; at most 4096 MiB, a worst case that ... bounds most: base 80 MiB + ..."
+  // "80.0 MiB now; at most 4.1 GiB if every limit is reached at once. … The largest part, bodies,
+  // is set by …"
   std::string Describe() const;
+  // "base 114.0 MiB + connections 2.7 GiB + …"
+  std::string DescribeTerms() const;
 };
 
 MemoryBound BoundMemory(const HttpOptions& http, const MemoryTerms& terms);

@@ -261,8 +261,10 @@ void App::SayMemoryBound(const HttpOptions& http) const {
   terms.max_total_tokens = engine_->Facts().max_total_tokens;
   terms.text_threads = static_cast<std::uint32_t>(values_.GetInt("validation-workers"));
   terms.cache_blocks = std::uint64_t{formed.capacity.blocks} * groups_;
-  const std::string bound = "memory of the router: " + BoundMemory(http, terms).Describe();
+  const MemoryBound most = BoundMemory(http, terms);
+  const std::string bound = "memory of the router: " + most.Describe();
   log::Info(bound);
+  log::Debug("memory of the router: the sum is " + most.DescribeTerms());
   notifier_.MemoryPlan(bound);
 }
 

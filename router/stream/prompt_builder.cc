@@ -241,9 +241,10 @@ PromptBuilder::Outcome PromptBuilder::WithinLimits(Prompt prompt,
         "max_new_tokens", "`inputs` tokens + `max_new_tokens` must be <= " + std::to_string(total) +
                               ". Given: " + std::to_string(tokens) + " `inputs` tokens and " +
                               std::to_string(checked) + " `max_new_tokens`");
+    const bool prompt_alone = tokens > limits_.max_input_tokens;
     error.length = {.prompt_tokens = tokens,
-                    .max_new_tokens = wanted,
-                    .limit = wanted == 0 ? limits_.max_input_tokens : total,
+                    .max_new_tokens = prompt_alone ? 0 : wanted,
+                    .limit = prompt_alone ? limits_.max_input_tokens : total,
                     .context = total};
     return error;
   }

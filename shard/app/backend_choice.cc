@@ -95,7 +95,8 @@ absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& 
   const absl::Status runs =
       CheckCpuBackend(model.program, TypesOf(options, model), options.block_size);
   if (runs.ok()) return Choice{.cpu = true};
-  if (options.wanted == "cpu" || vectors || absl::IsInvalidArgument(runs)) return runs;
+  const bool bad_option = absl::IsInvalidArgument(runs) || absl::IsOutOfRange(runs);
+  if (options.wanted == "cpu" || vectors || bad_option) return runs;
   if (quantized) {
     return absl::UnimplementedError(std::string(kNoQuantization) + "; " + Message(runs));
   }

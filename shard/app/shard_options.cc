@@ -53,7 +53,7 @@ std::uint32_t CpuThreads(const options::Values& values) {
 }
 
 std::string BackendLine(const options::Values& values) {
-  const std::string label = "backend that runs = ";
+  const std::string label = "# backend that runs: ";
   auto platform = OpenPlatform(values, "");
   if (!platform.ok()) return label + "none: " + Message(platform.status()) + "\n";
   const auto describe = platform->describe_backend;

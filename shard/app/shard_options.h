@@ -9,7 +9,7 @@
 
 namespace penstock::shard {
 
-// A line of --print-config: "backend that runs = cpu/avx512-bf16", or why no backend can run.
+// A line of --print-config: "# backend that runs: cpu/avx512-bf16", or why no backend can run.
 // Depends on the model and this machine. Empty if the platform cannot tell.
 std::string BackendLine(const options::Values& values);
 

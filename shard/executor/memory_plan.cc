@@ -34,6 +34,14 @@ std::string StateOwners(const StatePlan& states) {
   return std::to_string(states.sequences) + " sequences" + drafts;
 }
 
+// `beside`: what the rank needs besides blocks, ", and …".
+absl::Status NoBlockFitsError(std::uint64_t bytes, const PagedLayout& layout,
+                              const std::string& beside = "") {
+  return absl::ResourceExhaustedError("--kv-cache-memory: " + HumanBytes(bytes) +
+                                      " for a rank; must be at least one block of " +
+                                      HumanBytes(layout.BytesPerBlock()) + beside);
+}
+
 }  // namespace
 
 std::uint64_t ScratchBytes(const Program& program, std::uint32_t step_tokens,
@@ -92,6 +100,11 @@ absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::ui
               : "free memory, or take --quantize int8 or a smaller model"));
 }
 
+absl::Status CheckOneBlockFits(const KvMemory& kv, const PagedLayout& layout) {
+  if (kv.bytes == 0 || kv.bytes >= layout.BytesPerBlock()) return absl::OkStatus();
+  return NoBlockFitsError(kv.bytes, layout);
+}
+
 // Two plans are in flight while blocks before the window of a third are freed.
 std::uint32_t MostWindowBlocks(const PagedLayout& layout, std::uint32_t window,
                                const v1::Limits& limits) {
@@ -109,9 +122,7 @@ std::string CachePlan::BlocksText(const PoolSize& pool) const {
 }
 
 absl::Status CachePlan::NoBlockFits(std::uint64_t bytes, const std::string& beside) const {
-  return absl::ResourceExhaustedError("--kv-cache-memory: " + HumanBytes(bytes) +
-                                      " for a rank; must be at least one block of " +
-                                      HumanBytes(layout_.BytesPerBlock()) + beside);
+  return NoBlockFitsError(bytes, layout_, beside);
 }
 
 KvBlocks CachePlan::Wanted(const v1::Limits& limits) const {

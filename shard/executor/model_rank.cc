@@ -136,6 +136,7 @@ absl::StatusOr<RankPlan> ModelRank::Plan() {
   PENSTOCK_RETURN_IF_ERROR(CheckOptions());
   PENSTOCK_ASSIGN_OR_RETURN(read_adapters_, ReadAdapters(options_.adapters, *model_));
   options_.kv_layout->Adapt(model_->program);
+  PENSTOCK_RETURN_IF_ERROR(CheckOneBlockFits(options_.kv, Layout()));
   weight_bytes_ = model_->WeightBytes();
   if (options_.weight_bytes) {
     PENSTOCK_ASSIGN_OR_RETURN(weight_bytes_, options_.weight_bytes(*model_));
@@ -145,7 +146,7 @@ absl::StatusOr<RankPlan> ModelRank::Plan() {
 }
 
 absl::Status ModelRank::Load(const LoadCallback& progress) {
-  progress(Stage("config", 0, 0, Duration(0)));
+  progress(Stage("config.json", 0, 0, Duration(0)));
   PENSTOCK_ASSIGN_OR_RETURN(const RankPlan planned, Plan());
   log::Info("computes in " + std::string(DTypeName(model_->dtype)) + " (" + Stored(*model_) + ")" +
             (model_->quantization != Quantization::kNone
@@ -267,11 +268,8 @@ absl::Status ModelRank::MakeBackend(const LoadCallback& progress) {
       });
   if (!backend.ok()) return backend.status();
   backend_ = std::move(*backend);
-  log::Info("backend: " + backend_->Name());
   weight_bytes_ = backend_->MemoryBytes();  // may differ from the plan
-  const auto all = Stage("weights", weight_bytes_, weight_bytes_, SteadyNow() - begin);
-  log::Info("loaded " + HumanBytes(all.bytes_done()) + " of weights at " +
-            HumanBytes(all.bytes_per_second()) + "/s");
+  log::Info("backend: " + backend_->Name());
   return absl::OkStatus();
 }
 

@@ -21,7 +21,8 @@ namespace {
 
 int LoadExitCode(const absl::Status& status) {
   if (absl::IsResourceExhausted(status)) return kExitMemory;
-  if (absl::IsUnimplemented(status)) return kExitUsage;  // options that exclude each other
+  // Options that exclude each other, and values out of the range of the model.
+  if (absl::IsUnimplemented(status) || absl::IsOutOfRange(status)) return kExitUsage;
   if (absl::IsUnavailable(status)) return kExitDevice;
   return kExitModel;
 }

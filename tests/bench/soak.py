@@ -204,7 +204,8 @@ def soak(seconds, clients, streams, payload=2 * MIB, options=()):
     permits = ("--max-concurrent-requests", str(streams + clients))
     common = ("--shard-program", BIN / "penstock-simshard", "--payload-limit", str(payload), "--log-level", "info")
     with Server(*common, *permits, *options, model=DEMO_MODEL) as server:
-        bound_mib = int(re.search(r"memory of the router: .*?at most (\d+) MiB", server.output()).group(1))
+        bound = re.search(r"memory of the router: .*?at most ([\d.]+) ([MG])iB", server.output())
+        bound_mib = round(float(bound.group(1)) * {"M": 1, "G": 1024}[bound.group(2)])
         pid = server.pid_of("penstock-router")
         over = threading.Event()
         samples = Samples(pid, over)

@@ -141,7 +141,7 @@ def test_bad_folders_are_one_line():
         assert "/no/such: is not a folder of an adapter" in error["error"]
         server.json("POST", "/adapters", {"name": "a b", "folder": "/x"}, expect=422)
         status, _, body = server.request("POST", "/adapters", {"name": "x"})
-        assert status == 422 and b"missing field `folder`" in body
+        assert status == 422 and b"`folder` is missing" in body
         assert ask(server, "x")
 
 

@@ -124,10 +124,10 @@ def test_a_group_of_another_model_is_refused_by_name(run, folder):
 
 def test_the_wait_for_an_absent_shard_is_logged_once(run, folder):
     router = run(Attached(f"{unix(folder, 'a-0')}"))
-    router.wait_line(f"waiting for shard 0 at {folder}/a-0", 30)
+    router.wait_line(f"waiting for shard-0 at {folder}/a-0", 30)
     run(simshard("--shard-uds-path", f"{folder}/a"))
     router.wait_ready()
-    assert sum("waiting for shard" in line for line in router.lines) == 1
+    assert sum("waiting for shard-" in line for line in router.lines) == 1
 
 
 @pytest.mark.parametrize("options, message", [
@@ -210,7 +210,7 @@ def test_unknown_certificates_are_refused_on_both_sides(run, certificates, name,
     router = run(Attached(f"tcp:127.0.0.1:{port}", "--startup-timeout", "1s",
                           *tls(certificates, name, authority)))
     assert router.wait_exit(30) == 6
-    assert f"shard 0: Describe: tcp:127.0.0.1:{port}: " in router.output()
+    assert f"shard-0: Describe: tcp:127.0.0.1:{port}: " in router.output()
     assert "Deadline Exceeded" not in router.output()
 
 

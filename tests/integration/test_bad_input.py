@@ -100,13 +100,13 @@ def test_prompts_longer_than_the_context_are_refused_before_anything_starts():
 
 def test_a_cache_too_small_for_a_block_exits_with_the_memory_code():
     line = refuse("--kv-cache-memory", "1KiB", model=DEMO_MODEL, code=4)
-    assert "for a rank; must be at least one block" in line
+    assert "shard-0 " in line and "for a rank; must be at least one block" in line
     line = refuse("--num-replicas", "2", "--kv-cache-memory", "1KiB", model=DEMO_MODEL, code=2)
     assert "--kv-cache-memory 1KiB: divided among 2 ranks" in line
 
 
 @pytest.mark.parametrize("name, words", [
-    ("PENSTOCK_ISA", "`PENSTOCK_ISA` must be avx2, avx512 or avx512-bf16, at most this processor"),
+    ("PENSTOCK_ISA", "PENSTOCK_ISA=/nope: must be avx2"),
     ("PENSTOCK_TORCH_DIR", "PENSTOCK_TORCH_DIR=/nope: must be the folder of the torch 2.11 package"),
 ])
 def test_a_wrong_variable_is_named_and_is_a_wrong_option(name, words):
@@ -125,7 +125,7 @@ def test_a_limit_of_memory_that_is_too_low_is_named():
     process = Process(["/bin/sh", "-c", 'ulimit -v 300000; exec "$@"', "sh",
                        BIN / "penstock-launcher", "--model-id", DEMO_MODEL, "--port", "0"])
     assert process.wait_exit(60) == 4, process.output()
-    assert "`ulimit -v 300000` (KiB) leaves too little memory" in process.lines[-1]
+    assert "(SIGABRT): `ulimit -v 300000` (KiB) leaves too little memory" in process.lines[-1]
 
 
 def test_busy_port():

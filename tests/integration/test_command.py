@@ -81,6 +81,16 @@ def test_an_unknown_option_names_the_nearest_and_the_help(words, said):
 def test_serve_without_a_model_says_what_to_type():
     done = run("serve")
     assert done.returncode == 2 and "`penstock serve --demo`" in done.stderr
+    assert done.stderr.startswith("penstock serve: error: ")
+
+
+@pytest.mark.parametrize("words", [("serve",), ("bench",), ("replay",), ("replay", "run"),
+                                   ("replay", "trace")], ids=" ".join)
+def test_a_program_calls_itself_as_it_was_started(words):
+    shown = "penstock " + " ".join(words)
+    assert run(*words, "--help").stdout.startswith(f"Usage: {shown} ")
+    failed = run(*words, "--bogus")
+    assert failed.returncode == 2 and failed.stderr.startswith(f"{shown}: error: ")
 
 
 def test_fit_reads_no_weights(tmp_path):

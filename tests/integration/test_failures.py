@@ -43,7 +43,7 @@ def test_a_hung_idle_rank_is_not_reported_as_a_drain(simulated):
     assert server.wait_exit(30) == 6
     assert "had been stopped" in server.lines[-1]
     assert "waiting for the end" not in "\n".join(server.lines)
-    server.wait_said("router: stopping: no request is open|shard 1 was lost")
+    server.wait_said("router: stopping: no request is open|shard-1 was lost")
 
 
 def test_no_child_survives_a_killed_launcher(simulated):

@@ -334,10 +334,10 @@ def test_a_model_without_safetensors_is_an_error(tmp_path, hub):
 
 
 @pytest.mark.parametrize("model, words", [
-    ("demo/modle", "there is no such folder; did you mean demo/model? It is not looked up at the "
-                   "hub, because demo exists here"),
-    ("demo/xyz-0123456789", "there is no such folder; it is not looked up at the hub, because demo"),
-    ("demo/nope", "there is no such folder; it is not looked up at the hub, because demo"),
+    ("demo/modle", "there is no such folder; did you mean demo/model? (demo exists here, so the "
+                   "hub is not asked)"),
+    ("demo/xyz-0123456789", "there is no such folder (demo exists here, so the hub is not asked)"),
+    ("demo/nope", "there is no such folder (demo exists here, so the hub is not asked)"),
     ("./demo/modle/", "there is no such folder; did you mean ./demo/model?"),
     ("../demo/modle", "there is no such folder"),
     ("/nowhere/model", "there is no such folder"),

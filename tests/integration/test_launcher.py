@@ -83,13 +83,21 @@ def test_print_config_says_where_each_value_came_from(tmp_path):
                             "PENSTOCK_PORT": "tcp://10.0.0.1:3000"})
     assert code == 0
     lines = {line.split(" = ")[0]: re.split(" {2,}", line.split(" = ")[1])
-             for line in out.splitlines()}
+             for line in out.splitlines() if line}
+    given, rest = out.split("\n\n")
+    assert "dtype = bfloat16" in given and "hostname = 127.0.0.1" in rest
     assert lines["dtype"] == ["bfloat16", "command line"]
     assert lines["max-best-of"] == ["8", "environment (PENSTOCK_MAX_BEST_OF)"]
     assert lines["max-stop-sequences"] == ["9", f"config file ({config}:3)"]
     assert lines["port"] == ["1", f"config file ({config}:4)"]
     assert lines["hostname"] == ["127.0.0.1", "default"]
     assert lines["max-total-tokens"] == ["(unset)", "default"]
+
+
+def test_print_config_shows_that_the_model_is_missing():
+    code, out, _ = run("--print-config")
+    assert code == 0
+    assert out.startswith("model-id = (missing) ")
 
 
 @pytest.mark.parametrize(("options", "isa", "backend"), [
@@ -122,7 +130,7 @@ def test_print_config_says_which_backend_runs_and_why(options, isa, backend):
     code, out, _ = run("--model-id", DEMO_MODEL, *options, "--print-config",
                        env={"PENSTOCK_ISA": isa})
     assert code == 0
-    assert out.splitlines()[-1].startswith(f"backend that runs = {backend}")
+    assert out.splitlines()[-1].startswith(f"# backend that runs: {backend}")
 
 
 # It reads no weights, so it cannot know.
@@ -132,7 +140,7 @@ def test_print_config_does_not_claim_that_weights_are_compressed():
     line = out.splitlines()[-1]
     if "none: " in line:
         pytest.skip("no such processor")
-    assert line.startswith("backend that runs = cpu/avx512-bf16-compressed, or cpu/avx512-bf16 if "
+    assert line.startswith("# backend that runs: cpu/avx512-bf16-compressed, or cpu/avx512-bf16 if "
                            "its weights do not fit that format")
 
 

@@ -203,7 +203,7 @@ def test_a_router_finds_its_restarted_shard_again(tmp_path):
                           "--master-shard-uds-path", folder / "server-0", "--port", "0"], {})
         router.wait_line(r"listening on 0\.0\.0\.0:(\d+)")
         shard.popen.send_signal(signal.SIGKILL)
-        router.wait_line("shard 0 was lost")
+        router.wait_line("shard-0 was lost")
         shard = Process(command)
         shard.wait_said("listening")
         router.wait_line("has joined")

@@ -1,6 +1,8 @@
 #include <cstdio>
+#include <string>
 #include <string_view>
 
+#include "common/options/table.h"
 #include "tools/replay/commands.h"
 
 namespace {
@@ -17,26 +19,31 @@ constexpr Command kCommands[] = {
 };
 
 constexpr char kUsage[] =
-    "Usage: penstock-replay COMMAND [OPTIONS]\n"
+    "Usage: %s COMMAND [OPTIONS]\n"
     "\n"
     "  run LOG              re-runs a recorded input log and compares the outputs\n"
     "  trace FILE|uniform   a request trace on simulated groups under a virtual clock\n"
     "  search FILE|uniform  the highest request rate that meets an objective\n"
     "\n"
-    "penstock-replay COMMAND --help prints the options.\n";
+    "%s COMMAND --help prints the options.\n";
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string program(
+      penstock::options::ShownName(argc > 0 ? argv[0] : "", "penstock-replay"));
   const std::string_view name = argc > 1 ? argv[1] : "";
   for (const Command& command : kCommands) {
-    if (command.name == name) return command.run(argc - 1, argv + 1);
+    if (command.name != name) continue;
+    std::string shown = program + " " + argv[1];
+    argv[1] = shown.data();
+    return command.run(argc - 1, argv + 1);
   }
   const bool help = name == "--help" || name == "-h" || name == "help";
   if (!help && !name.empty()) {
-    std::fprintf(stderr, "penstock-replay: error: %s: unknown %s\n\n", argv[1],
+    std::fprintf(stderr, "%s: error: %s: unknown %s\n\n", program.c_str(), argv[1],
                  name.starts_with('-') ? "option" : "command");
   }
-  std::fputs(kUsage, help ? stdout : stderr);
+  std::fprintf(help ? stdout : stderr, kUsage, program.c_str(), program.c_str());
   return help ? 0 : 2;
 }

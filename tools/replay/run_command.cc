@@ -27,8 +27,8 @@ constexpr OptionSpec kRows[] = {
     OptionSpec("print", Type::kBool, "false", "Print every input and what it causes, in words."),
 };
 
-int Complain(const std::string& what, int code) {
-  std::fprintf(stderr, "penstock-replay run: error: %s\n", what.c_str());
+int Complain(std::string_view program, const std::string& what, int code) {
+  std::fprintf(stderr, "%s: error: %s\n", std::string(program).c_str(), what.c_str());
   return code;
 }
 
@@ -78,19 +78,20 @@ sim::ReplayHooks MakeHooks(bool print, std::ofstream& outputs) {
 }
 
 int RunLog(const std::string& path, const options::Values& values) {
+  const std::string_view name = values.program().name;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream log;
-  if (!file || !(log << file.rdbuf())) return Complain(path + ": " + std::strerror(errno), 2);
+  if (!file || !(log << file.rdbuf())) return Complain(name, path + ": " + std::strerror(errno), 2);
   std::ofstream outputs;
   const std::string outputs_path = values.GetString("outputs");
   if (!outputs_path.empty()) {
     outputs.open(outputs_path, std::ios::binary | std::ios::trunc);
-    if (!outputs) return Complain(outputs_path + ": " + std::strerror(errno), 2);
+    if (!outputs) return Complain(name, outputs_path + ": " + std::strerror(errno), 2);
   }
   const sim::ReplayReport report =
       sim::Replay(log.view(), MakeHooks(values.GetBool("print"), outputs));
   if (report.inputs > 0) Print(report);
-  if (!report.error.empty()) return Complain(path + ": " + report.error, 1);
+  if (!report.error.empty()) return Complain(name, path + ": " + report.error, 1);
   return report.good() ? 0 : 1;
 }
 
@@ -103,14 +104,15 @@ int RunCommand(int argc, const char* const* argv) {
     path = argv[1];
     rest.erase(rest.begin() + 1);
   }
-  const auto table = options::ProgramWith("penstock-replay run",
-                                          "LOG: re-runs an input log (penstock-router --record) "
-                                          "and compares the outputs with those recorded.",
-                                          kRows);
+  const auto table = options::ProgramWith(
+      argv[0],
+      "LOG: re-runs an input log (penstock-router --record) and compares the outputs with those "
+      "recorded.",
+      kRows);
   const options::CommandLine line =
       options::ReadCommandLine(table, static_cast<int>(rest.size()), rest.data());
   if (line.exit_code.has_value()) return *line.exit_code;
-  if (path.empty()) return Complain("give the input log after the command", 2);
+  if (path.empty()) return Complain(argv[0], "give the input log after the command", 2);
   return RunLog(path, line.values);
 }
 

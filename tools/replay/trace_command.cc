@@ -9,9 +9,9 @@
 namespace penstock::replay {
 namespace {
 
-int Complain(const char* command, const absl::Status& status, int code) {
+int Complain(const char* program, const absl::Status& status, int code) {
   if (!absl::IsCancelled(status)) {
-    std::fprintf(stderr, "penstock-replay %s: error: %s\n", command, Message(status).c_str());
+    std::fprintf(stderr, "%s: error: %s\n", program, Message(status).c_str());
   }
   return code;
 }
@@ -90,17 +90,17 @@ absl::Status Trace(const TraceOptions& options) {
 }  // namespace
 
 int TraceCommand(int argc, const char* const* argv) {
-  const TraceCommandLine line = ReadTraceCommandLine("penstock-replay trace", argc, argv);
-  if (!line.options.ok()) return Complain("trace", line.options.status(), line.exit_code);
+  const TraceCommandLine line = ReadTraceCommandLine(argv[0], argc, argv);
+  if (!line.options.ok()) return Complain(argv[0], line.options.status(), line.exit_code);
   const absl::Status status = Trace(*line.options);
-  return status.ok() ? 0 : Complain("trace", status, 1);
+  return status.ok() ? 0 : Complain(argv[0], status, 1);
 }
 
 int SearchCommand(int argc, const char* const* argv) {
-  const TraceCommandLine line = ReadTraceCommandLine("penstock-replay search", argc, argv);
-  if (!line.options.ok()) return Complain("search", line.options.status(), line.exit_code);
+  const TraceCommandLine line = ReadTraceCommandLine(argv[0], argc, argv);
+  if (!line.options.ok()) return Complain(argv[0], line.options.status(), line.exit_code);
   const absl::Status status = Search(*line.options);
-  return status.ok() ? 0 : Complain("search", status, 1);
+  return status.ok() ? 0 : Complain(argv[0], status, 1);
 }
 
 }  // namespace penstock::replay

@@ -71,7 +71,7 @@ v1::DescribeResponse SimEngine::Facts() const {
 
 absl::Status SimEngine::Load(const shard::LoadCallback& progress) {
   v1::LoadProgress stage;
-  stage.set_stage("tokenizer");
+  stage.set_stage("tokenizer.json");
   progress(stage);
   if (options_.model_folder.empty()) {
     facts_ = PlainFacts(options_.vocabulary);

@@ -10,15 +10,15 @@ std::optional<std::string> CanonicalWeights(std::string_view text) {
 }
 
 constexpr OptionSpec kRows[] = {
-    OptionSpec("device", OneOf("auto|cpu|cuda"), "auto",
-               "Where the shards compute; auto takes cuda if penstock-shard-cuda is built and each "
-               "rank can have its own GPU, else cpu.",
-               {.components = kLauncher | kShard}),
     OptionSpec("num-shard", Int(1, 64), "1",
                "Ranks that the model is divided over (tensor parallelism).",
                {.aliases = "tensor-parallel-size"}),
     OptionSpec("num-replicas", Int(1, 64), "1",
                "Copies of the model, each on --num-shard ranks; one queue feeds all of them."),
+    OptionSpec("device", OneOf("auto|cpu|cuda"), "auto",
+               "Where the shards compute; auto takes cuda if penstock-shard-cuda is built and each "
+               "rank can have its own GPU, else cpu.",
+               {.components = kLauncher | kShard}),
     OptionSpec(
         "cpu-threads", Int(1, 1024), "auto",
         "Worker threads of all ranks together; auto takes the cores that the process may use.",
@@ -30,8 +30,8 @@ constexpr OptionSpec kRows[] = {
                {.allow_auto = true, .components = kLauncher | kShard}),
     OptionSpec(
         "kv-cache-dtype", Type::kString, "auto",
-        "Type of the KV cache: auto (the type of --dtype); on a CPU also float32, bfloat16 and "
-        "int8; on a GPU also fp8_e4m3fn. Those of 8 bits take half the memory of bfloat16.",
+        "Type of the KV cache; auto takes that of --dtype, int8 and fp8_e4m3fn (on a GPU) take half "
+        "the memory of bfloat16.",
         {.components = kLauncher | kShard,
          .refusal = "give auto, float32, bfloat16 or int8, or fp8_e4m3fn on a GPU",
          .harmless = "auto|float32|bfloat16|int8|fp8_e4m3fn"}),

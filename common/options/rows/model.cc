@@ -80,9 +80,10 @@ constexpr OptionSpec kRows[] = {
     OptionSpec(
         "hub-model-id", Type::kString, "",
         "Model id to show when --model-id is a folder of the hub cache; the launcher sets it.",
-        {.advanced = true}),
+        {.advanced = true, .set_by_launcher = true}),
     OptionSpec("hub-commit", Type::kString, "",
-               "Commit to show as model_sha; the launcher sets it.", {.advanced = true}),
+               "Commit to show as model_sha; the launcher sets it.",
+               {.advanced = true, .set_by_launcher = true}),
 };
 
 }  // namespace

@@ -6,7 +6,8 @@ namespace {
 
 constexpr OptionSpec kRows[] = {
     OptionSpec("startup-timeout", Duration(0, 86400), "300s",
-               "Longest time without progress until the server is ready; 0 waits without limit."),
+               "Longest time without progress until the server is ready: seconds, or 250ms, 90s, "
+               "5m; 0 waits without limit."),
     OptionSpec("graceful-termination-timeout", Duration(0, 86400), "90s",
                "Longest time that running requests get to finish after SIGTERM or Ctrl-C.",
                {.short_name = 'g', .aliases = "shutdown-timeout"}),

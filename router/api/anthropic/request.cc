@@ -113,14 +113,7 @@ bool ReadUnchecked(json::Reader& reader, std::span<const json::Field<T>> fields,
   return ok;
 }
 
-ApiError ToApiError(const json::Error& error) {
-  ApiError api = FromJson(error);
-  api.message = (api.kind == ApiErrorKind::kMalformedJson ? "the body is not valid JSON: " : "") +
-                api.message;
-  return api;
-}
-
-constexpr BodyRules kRules = {.limits = kPythonLimits, .to_error = ToApiError};
+constexpr BodyRules kRules = {.limits = kPythonLimits, .to_error = FromJsonInWords};
 
 }  // namespace
 

@@ -10,6 +10,8 @@ namespace {
 
 using json::MakeField;
 
+constexpr BodyRules kRules = {.limits = kPythonLimits, .strict = true, .to_error = FromJsonInWords};
+
 constexpr auto kFields = std::array{
     MakeField<&Request::prompt>("prompt", "a string", true),
     MakeField<&Request::num_tokens>("num_tokens", "an integer from 1", true),
@@ -26,8 +28,7 @@ void AppendRequestSchema(std::string& out) {
 }
 
 Parsed<Request> ParseRequest(std::string_view body) {
-  Parsed<Request> parsed = Parse(body, {.limits = kPythonLimits, .strict = true}, kFields,
-                                 "an object with `prompt` and `num_tokens`");
+  Parsed<Request> parsed = Parse(body, kRules, kFields, "an object with `prompt` and `num_tokens`");
   if (parsed.error) return parsed;
   if (parsed.request.prompt.empty()) {
     parsed.error = ApiError{ApiErrorKind::kValidation, "`prompt` must not be empty", "prompt"};

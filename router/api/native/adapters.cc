@@ -27,6 +27,8 @@ constexpr auto kLoadRequest = std::array{
     json::MakeField<&LoadRequest::folder>("folder", "a string", true),
 };
 
+constexpr BodyRules kLoadRules = {.strict = true, .to_error = FromJsonInWords};
+
 const ErrorFormat& ErrorsOf(const ApiContext& context) {
   return context.dialects.fallback().Errors();
 }
@@ -67,7 +69,7 @@ void Adapters(ApiContext& context, HttpRequest, std::shared_ptr<Exchange> exchan
 
 void LoadAdapter(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
   if (!Allowed(context, request.head, *exchange)) return;
-  const auto parsed = Parse<LoadRequest>(request.body, {.strict = true}, kLoadRequest, "an object");
+  const auto parsed = Parse<LoadRequest>(request.body, kLoadRules, kLoadRequest, "an object");
   if (!Accept(context, "/adapters", "native", ErrorsOf(context), parsed, *exchange)) return;
   const LoadRequest& load = parsed.request;
   const auto refuse = [&](std::string_view field, std::string why) {

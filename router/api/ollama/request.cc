@@ -88,7 +88,7 @@ constexpr auto kMessage = std::array{
     MakeField<&Message::tool_call_id>("tool_call_id", "a string"),
 };
 
-constexpr BodyRules kRules = {.limits = kPythonLimits};
+constexpr BodyRules kRules = {.limits = kPythonLimits, .to_error = FromJsonInWords};
 
 }  // namespace
 

@@ -15,7 +15,7 @@
 namespace penstock::router::ollama {
 
 struct Options {
-  std::optional<std::int32_t> num_predict;  // below 0: no limit
+  std::optional<std::int32_t> num_predict;  // 0 and below: no limit
   std::optional<float> temperature;
   std::optional<std::int32_t> top_k;
   std::optional<float> top_p;

@@ -20,7 +20,7 @@ void AppendGiven(std::string& out, std::string_view key, const std::optional<T>&
 }
 
 void AppendOptions(std::string& out, const Options& options) {
-  if (options.num_predict.value_or(-1) >= 0) {
+  if (options.num_predict.value_or(0) > 0) {
     json::AppendMembers(out, "max_tokens", *options.num_predict);
   }
   json::AppendMembers(out, "temperature", options.temperature.value_or(kTemperature), "top_k",

@@ -116,41 +116,9 @@ constexpr auto kDetokenize = std::array{
     MakeField<&DetokenizeRequest::tokens>("tokens", "an array of token ids", true),
 };
 
-// The path of the required key that is missing; empty if the error is another one.
-std::string MissingKey(const json::Error& error) {
-  constexpr std::string_view kMissing = "missing field `";
-  if (!error.what.starts_with(kMissing)) return "";
-  const std::string key =
-      error.what.substr(kMissing.size(), error.what.rfind('`') - kMissing.size());
-  return error.path.empty() ? key : error.path + "." + key;
-}
-
-// The reader's words for kinds of values are serde's.
-std::string_view KindName(std::string_view found) {
-  if (found == "map") return "an object";
-  return found == "sequence" ? "an array" : found;
-}
-
 }  // namespace
 
-ApiError ToApiError(const json::Error& error) {
-  if (error.kind == json::Error::Kind::kSyntax) {
-    return {ApiErrorKind::kMalformedJson, "the body is not valid JSON: " + error.Text(),
-            error.path};
-  }
-  ApiError wrong =
-      MustBe(error.path.empty() ? "body" : error.path, error.expected, KindName(error.found));
-  if (const std::string missing = MissingKey(error); !missing.empty()) {
-    wrong = Invalid(missing, "is missing");
-  } else if (error.expected.empty()) {
-    wrong.message = error.path.empty() ? error.what : error.path + ": " + error.what;
-  }
-  wrong.kind = ApiErrorKind::kWrongType;
-  if (wrong.field == "body") wrong.field.clear();
-  return wrong;
-}
-
-const BodyRules kRules = {.limits = kPythonLimits, .to_error = ToApiError};
+const BodyRules kRules = {.limits = kPythonLimits, .to_error = FromJsonInWords};
 
 void AppendRequestSchemas(std::string& out) {
   json::AppendSchema<ChatRequest>(out, "OpenAiChatRequest", kChat);

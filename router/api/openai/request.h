@@ -187,9 +187,6 @@ bool ReadValue(json::Reader& reader, EarlyStop& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, Messages& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, Prompts& out, std::string_view expected);
 
-// The error of a reader of such a body.
-ApiError ToApiError(const json::Error& error);
-
 // The bodies as JSON schemas, members of an object of them.
 void AppendRequestSchemas(std::string& out);
 

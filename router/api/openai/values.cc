@@ -83,7 +83,8 @@ bool ReadParts(json::Reader& reader, std::string& out) {
     }
     if (!reader.ok()) return false;
     if (type != "text")
-      return reader.FailValue(json::DescribeString(type), "a part of type `text`");
+      return reader.FailValue(json::DescribeString(type),
+                              "a part of type `text`: images, audio and files are not read");
     if (!text) return reader.FailHere("missing field `text`");
     joined += *text;
   }

@@ -50,7 +50,7 @@ std::optional<ApiError> FillChat(Request& request, const Kept& tools, const Kept
   if (!request.function_tools.functions.empty()) request.tools = json::Raw{tools};
   json::Reader reader(messages, {.depth = 128});
   if (!ReadValue(reader, request.messages, "an array")) {
-    return AboutResponse(openai::ToApiError(reader.error()));
+    return AboutResponse(FromJsonInWords(reader.error()));
   }
   const TextFormat& format = request.text.format;
   if (format.type != "text") {
@@ -88,8 +88,9 @@ std::optional<ApiError> Start(ApiContext& context, const std::shared_ptr<Store>&
                               Request& request, const RequestHead& head,
                               const std::shared_ptr<Exchange>& exchange) {
   if (auto error = CheckFeatures(request)) return error;
+  if (!request.input && !request.previous_response_id) return Invalid("input", "is missing");
   ResponseFacts facts = MakeFacts(context, request, head.request_id);
-  auto conversation = Conversation(*store, head.tenant, std::move(request.input),
+  auto conversation = Conversation(*store, head.tenant, std::move(request.input).value_or(Input{}),
                                    request.previous_response_id, facts.suffix);
   if (auto* error = std::get_if<ApiError>(&conversation)) return std::move(*error);
   const auto& items = std::get<std::vector<Item>>(conversation);

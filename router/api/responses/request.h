@@ -47,7 +47,7 @@ struct Include {
 };
 
 struct Request : openai::ChatRequest {
-  Input input;
+  std::optional<Input> input;
   std::string instructions;
   std::optional<std::string> previous_response_id;
   Tools function_tools;

@@ -17,9 +17,11 @@ std::optional<ApiError> Check(const ApiContext& context, const EmbedRun& run) {
   const ModelFacts facts = context.engine.Facts();
   if (!openai::IsServedModel(facts, run.model)) return openai::ModelNotFound(facts, run.model);
   if (!facts.vectors) {
-    return Unsupported("model",
-                       "generates text and gives no vectors: this server was not started "
-                       "with an embedding model or a classifier");
+    return ApiError{ApiErrorKind::kUnsupported,
+                    "the model `" + facts.served_name +
+                        "` generates text and gives no vectors; start the server with an embedding "
+                        "model or a classifier, or with --task embed",
+                    "model"};
   }
   const std::size_t count = run.job.inputs.size();
   const std::uint32_t most = context.options.max_embed_batch_size;

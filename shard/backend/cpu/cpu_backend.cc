@@ -359,9 +359,8 @@ absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
     }
   }
   if (block_size % cpu::CellsOf(*choice.kernels, types.kv_type).pack != 0) {
-    return absl::UnimplementedError(
-        "the cpu backend needs an even block size with K/V in bfloat16, not " +
-        std::to_string(block_size));
+    return absl::OutOfRangeError("--block-size " + std::to_string(block_size) +
+                                 ": must be even on the cpu backend with a KV cache in bfloat16");
   }
   return cpu::CheckOperations(program);
 }

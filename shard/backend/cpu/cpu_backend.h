@@ -73,7 +73,7 @@ struct CpuOptions {
 
 // Unimplemented or FailedPrecondition, one line, for what this backend or this processor cannot
 // run; InvalidArgument for a wrong PENSTOCK_ISA, and for a weight format that this model or
-// processor cannot have.
+// processor cannot have; out of range for the block size.
 absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
                              std::uint32_t block_size);
 

@@ -4,8 +4,6 @@
 #include <optional>
 #include <string>
 
-#include "common/status.h"
-
 namespace penstock::shard::cpu {
 namespace {
 
@@ -51,12 +49,14 @@ absl::StatusOr<Isa> ChooseIsa() {
   }
   const char* wanted = std::getenv("PENSTOCK_ISA");
   if (wanted == nullptr || *wanted == '\0') return Fastest(*widest);
+  std::string names;
   for (Isa isa : kAll) {
-    if (IsaName(isa) == wanted && isa <= *widest) return isa;
+    if (isa > *widest) break;
+    if (IsaName(isa) == wanted) return isa;
+    names.append(names.empty() ? "" : isa == *widest ? " or " : ", ").append(IsaName(isa));
   }
-  return BadValue(
-      "PENSTOCK_ISA", wanted,
-      "avx2, avx512 or avx512-bf16, at most this processor's " + std::string(IsaName(*widest)));
+  return absl::InvalidArgumentError("PENSTOCK_ISA=" + std::string(wanted) + ": must be " + names +
+                                    " on this processor");
 }
 
 }  // namespace penstock::shard::cpu

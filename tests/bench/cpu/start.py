@@ -28,14 +28,14 @@ def one_start(folder, background, *options):
         if background:
             server.wait_said(background, SECONDS)
         load(server, 8, 16, words=64)
-        weights = found(server, r"weights: (\d+) MiB (\w+) .*in ([\d.]+) s")
+        weights = found(server, r"weights: (\d+) MiB (read and packed|read) .*in ([\d.]+) s")
         allocated = found(server, r"KV cache: .* allocated in (\d+) ms")
         warm_up = found(server, r"warm-up: .* (\d+) ms")
         most = highest(server.pid_of("penstock-shard"))
         plan = found(server, r"memory plan of .*").group(0)
     mebibytes = int(weights.group(1))
     return {
-        "how": weights.group(2),
+        "how": weights.group(2).split()[-1],
         "weights_mib": mebibytes,
         "kv_mib": KV_MIB,
         "ready_memory_s": float(weights.group(3)) + int(allocated.group(1)) / 1000,

@@ -95,7 +95,7 @@ TEST_F(SupervisorGroupsTest, AGroupThatTheRouterHasLostIsKilledAndStartedAgain) 
 TEST_F(SupervisorGroupsTest, AKilledRankIsNamedAlsoIfTheRouterReportsItFirst) {
   timeouts_.report = seconds(60);
   const std::string router =
-      "trap 'echo GROUP_LOST 0 group 0: shard 1 was lost: Socket closed "
+      "trap 'echo GROUP_LOST 0 group 0: shard-1 was lost: Socket closed "
       ">&$PENSTOCK_NOTIFY_FD; echo told' USR1; echo pid $$; " +
       std::string(kGood);
   on_ready_ = [&] { ::kill(pids_["router"], SIGUSR1); };
@@ -133,13 +133,13 @@ TEST_F(SupervisorGroupsTest, AReportOnAGroupThatIsDownIsLate) {
 
 TEST_F(SupervisorGroupsTest, AReportNamesItsGroupOnceAndTheReturnAsItHappens) {
   const std::string router = std::string("echo READY 127.0.0.1:1 >&$PENSTOCK_NOTIFY_FD; ") +
-                             "echo GROUP_LOST 0 group 0: shard 1 hangs >&$PENSTOCK_NOTIFY_FD; " +
+                             "echo GROUP_LOST 0 group 0: shard-1 hangs >&$PENSTOCK_NOTIFY_FD; " +
                              kGood;
   on_group_ = [&](const std::string& news) {
     if (news == "group 0 is loaded again and joins the router") Send(SIGTERM);
   };
   EXPECT_EQ(RunGroups(router).exit_code, 0);
-  const auto down = std::ranges::find(events_, "group 0 is down: shard 1 hangs");
+  const auto down = std::ranges::find(events_, "group 0 is down: shard-1 hangs");
   EXPECT_NE(std::find(down, events_.end(), "group 0 is being loaded again"), events_.end());
 }
 

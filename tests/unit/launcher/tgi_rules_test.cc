@@ -71,9 +71,12 @@ TEST(SocketPrefixTest, TheFolderMustBePrivate) {
 }
 
 TEST(RuntimeEnvironmentTest, HasTheLinesOfBugReports) {
-  EXPECT_THAT(RuntimeEnvironment(),
+  EXPECT_THAT(RuntimeEnvironment(true),
               ::testing::ContainsRegex("^Runtime environment:\nTarget: .+\nCargo version: .+\n"
                                        "Commit sha: .+\nDocker label: .+\nnvidia-smi:\n"));
+  const std::string own = RuntimeEnvironment(false);
+  EXPECT_THAT(own, ::testing::ContainsRegex("^Runtime environment:\nTarget: .+\nnvidia-smi:\n"));
+  EXPECT_THAT(own, ::testing::Not(HasSubstr("xpu-smi")));
 }
 
 }  // namespace

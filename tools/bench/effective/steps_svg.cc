@@ -3,6 +3,9 @@
 #include <absl/strings/str_format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -56,6 +59,13 @@ class StepGrid {
     if (end_ == 0) return ": no steps";
     return absl::StrFormat(": steps %u to %u of %u, %.1f requests in a step", first_ + 1, end_,
                            timeline_.steps.size(), rows_in_steps_ / (end_ - first_));
+  }
+
+  // Whether no shown step had several requests.
+  bool OneByOne() const {
+    return end_ > 0 && std::all_of(timeline_.steps.begin() + static_cast<std::ptrdiff_t>(first_),
+                                   timeline_.steps.begin() + static_cast<std::ptrdiff_t>(end_),
+                                   [](const TimelineStep& step) { return Rows(step) < 2; });
   }
 
   std::string Draw(double top, std::string_view colour) const {
@@ -153,18 +163,21 @@ double ArrivalAt(const BatchTimeline& timeline, std::size_t thirds) {
   return timeline.requests[timeline.by_arrival[count * thirds / 3]].arrival;
 }
 
-// The begin of a static batch between a third and two thirds of the arrivals, when the modes
-// differ. Of these, the one after which the modes run the most requests.
-double Moment(const std::vector<ModeTimeline>& modes) {
-  if (modes.empty()) return 0;
-  const auto found = std::ranges::find_if(
-      modes, [](const ModeTimeline& mode) { return mode.mode.starts_with("static"); });
-  double moment = ArrivalAt(modes.front().timeline, 1);
-  if (found == modes.end()) return moment;
+// Which begins of static batches may be shown.
+struct Candidates {
+  double from;
+  double until;
+  std::size_t requests;  // of the batch, at least
+};
+
+// Of the candidates, the one after which the modes run the most requests.
+std::optional<double> BestMoment(const std::vector<ModeTimeline>& modes,
+                                 const BatchTimeline& batches, const Candidates& candidates) {
+  std::optional<double> moment;
   double most = 0;
-  for (const TimelineStep& step : found->timeline.steps) {
-    if (step.prompts.empty() || step.begin < ArrivalAt(found->timeline, 1)) continue;
-    if (step.begin > ArrivalAt(found->timeline, 2)) break;
+  for (const TimelineStep& step : batches.steps) {
+    if (step.prompts.size() < candidates.requests || step.begin < candidates.from) continue;
+    if (step.begin > candidates.until) break;
     double product = 1;
     for (const ModeTimeline& mode : modes) product *= RowsFrom(mode.timeline, step.begin);
     if (product <= most) continue;
@@ -172,6 +185,24 @@ double Moment(const std::vector<ModeTimeline>& modes) {
     moment = step.begin;
   }
   return moment;
+}
+
+// The begin of a static batch. Between a third and two thirds of the arrivals the modes differ the
+// most, but a batch of one request looks as without batching.
+double Moment(const std::vector<ModeTimeline>& modes) {
+  if (modes.empty()) return 0;
+  const auto found = std::ranges::find_if(
+      modes, [](const ModeTimeline& mode) { return mode.mode.starts_with("static"); });
+  if (found == modes.end()) return ArrivalAt(modes.front().timeline, 1);
+  const BatchTimeline& batches = found->timeline;
+  const double first = ArrivalAt(batches, 1);
+  const double last = ArrivalAt(batches, 2);
+  constexpr double kAny = std::numeric_limits<double>::infinity();
+  for (const Candidates& candidates :
+       {Candidates{first, last, 2}, Candidates{0, kAny, 2}, Candidates{first, last, 1}}) {
+    if (const auto moment = BestMoment(modes, batches, candidates)) return *moment;
+  }
+  return first;
 }
 
 }  // namespace
@@ -185,7 +216,11 @@ std::string StepsSvg(const std::vector<ModeTimeline>& modes) {
     const StepGrid grid(mode.timeline, moment);
     const std::string_view colour = chart::ModeColour(mode.mode);
     legend.push_back({(legend.size() == 2 ? "generating: " : "") + mode.mode, colour});
-    body += chart::SvgText(kLeft, top + 12, "start", 13, mode.mode + grid.Title());
+    std::string title = mode.mode + grid.Title();
+    if (mode.mode.starts_with("static") && grid.OneByOne()) {
+      title += ", as no two lengths are equal";
+    }
+    body += chart::SvgText(kLeft, top + 12, "start", 13, title);
     body += grid.Draw(top + kAbove, colour);
     top += kAbove + grid.Height() + kBelow;
   }

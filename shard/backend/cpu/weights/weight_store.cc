@@ -423,7 +423,7 @@ class WeightStore::Making {
     const absl::Status filled = filling.Run(pool_);
     unfit_ = filling.unfit();
     PENSTOCK_RETURN_IF_ERROR(filled);
-    log::Info("weights: " + std::to_string(Image().size() >> 20) + " MiB packed in " +
+    log::Info("weights: " + std::to_string(Image().size() >> 20) + " MiB read and packed in " +
               Text(SteadyNow() - begin_));
     store_.writer_ = cache_->Write(Image());
     return absl::OkStatus();

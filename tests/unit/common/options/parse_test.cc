@@ -85,6 +85,15 @@ TEST(ParseTest, CommandLineBeatsEnvironmentBeatsFileBeatsDefault) {
   const std::string described = values->Describe();
   EXPECT_THAT(described, HasSubstr("environment (PENSTOCK_MAX_BEST_OF)"));
   EXPECT_THAT(described, HasSubstr("config file (server.yaml:3)"));
+  // The defaults are below an empty line.
+  EXPECT_LT(described.find("\nmax-stop-sequences = 3"), described.find("\n\n"));
+  EXPECT_GT(described.find("\nio-threads = "), described.find("\n\n"));
+}
+
+TEST(ParseTest, PrintConfigShowsWhatIsMissing) {
+  absl::StatusOr<Values> values = ParseLauncher({"--print-config"}, {});
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_THAT(values->Describe(), ::testing::StartsWith("model-id = (missing) "));
 }
 
 TEST(ParseTest, EnvironmentNamesNeedThePrefix) {

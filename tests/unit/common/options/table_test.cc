@@ -105,6 +105,7 @@ TEST(HelpTest, ShowsEveryDefault) {
     const std::string help = HelpText(program, "all");
     for (const OptionSpec* spec : program.options) {
       if (spec->group == "Program") continue;
+      if (spec->set_by_launcher && component == kLauncher) continue;
       const std::string entry = EntryOf(help, *spec);
       if (spec->default_text.empty()) {
         EXPECT_THAT(entry, AnyOf(HasSubstr("nset: "), HasSubstr("[unset]"), HasSubstr("nset:\n"),
@@ -116,6 +117,21 @@ TEST(HelpTest, ShowsEveryDefault) {
       }
     }
   }
+}
+
+TEST(HelpTest, ShowsTheChoicesOfAnOption) {
+  const ProgramOptions launcher = ProgramFor(kLauncher);
+  const std::string help = HelpText(launcher, "all");
+  const std::string quantize = EntryOf(help, *Find(launcher, "quantize"));
+  EXPECT_THAT(quantize, HasSubstr("--quantize CHOICE"));
+  EXPECT_THAT(quantize, HasSubstr("One of none or int8."));
+  // Its text says what true and false mean.
+  EXPECT_THAT(EntryOf(help, *Find(launcher, "sharded")), Not(HasSubstr("One of")));
+}
+
+TEST(HelpTest, HidesWhatTheLauncherSets) {
+  EXPECT_THAT(HelpText(ProgramFor(kLauncher), "all"), Not(HasSubstr("--hub-commit")));
+  EXPECT_THAT(HelpText(ProgramFor(kRouter), "all"), HasSubstr("--hub-commit"));
 }
 
 TEST(HelpTest, ShowsTheDefaultsOfTheProfile) {

@@ -253,8 +253,9 @@ TEST_F(AnthropicTest, AToolChoiceLimitsTheCalls) {
 }
 
 TEST_F(AnthropicTest, BadRequestsNameTheField) {
-  ExpectRefusal(R"({"model":"demo","messages":[{"role":"user","content":"a"}]})", "max_tokens");
-  ExpectRefusal("{", "the body is not valid JSON");
+  ExpectRefusal(R"({"model":"demo","messages":[{"role":"user","content":"a"}]})",
+                "`max_tokens` is missing");
+  ExpectRefusal("{", "the body is not valid JSON: it ends within an object (line 1, column 1)");
   ExpectRefusal(Body("", "[]"), "`messages` must have at least one message");
   ExpectRefusal(Body("", R"([{"role":"user","content":"a"},{"role":"assistant","content":"b"}])"),
                 "prefill");
@@ -275,6 +276,8 @@ TEST_F(AnthropicTest, BadRequestsNameTheField) {
   ExpectRefusal(Body(R"("thinking":{"type":"enabled"})"), "`thinking.budget_tokens` is missing");
   ExpectRefusal(Body(R"("stop_sequences":[""])"), "`stop_sequences` must not have an empty");
   ExpectRefusal(Body(R"("temperature":9)"), "`temperature` must be from 0");
+  ExpectRefusal(R"({"model":"demo","max_tokens":0,"messages":[{"role":"user","content":"a"}]})",
+                "`max_tokens` must be at least 1. Given: 0");
   ExpectRefusal(Body(R"("output_config":{"format":{"type":"xml"}})"),
                 "`output_config.format.type` must be json_schema");
   ExpectRefusal(Body(R"("mcp_servers":[{}])"), "`mcp_servers` are not supported");

@@ -52,7 +52,7 @@ TEST_F(EffectiveTest, DetailsHaveTheTokenIds) {
 
 TEST_F(EffectiveTest, ErrorsNameFieldValueAndLimit) {
   EXPECT_THAT(Post("/inference", R"({"num_tokens":2})").body,
-              HasSubstr(R"({"error":"missing field `prompt` at)"));
+              HasSubstr(R"({"error":"`prompt` is missing")"));
   const auto zero = Post("/inference", R"({"prompt":"hi","num_tokens":0})");
   EXPECT_EQ(zero.status, 422);
   EXPECT_THAT(zero.body, HasSubstr("`num_tokens` must be at least 1. Given: 0"));
@@ -61,7 +61,7 @@ TEST_F(EffectiveTest, ErrorsNameFieldValueAndLimit) {
   for (const char* body : {"[]", R"(["hi",2])", "null", "7"}) {
     const auto shape = Post("/inference", body);
     EXPECT_EQ(shape.status, 422) << body;
-    EXPECT_THAT(shape.body, HasSubstr("expected an object with `prompt` and `num_tokens`")) << body;
+    EXPECT_THAT(shape.body, HasSubstr("must be an object with `prompt` and `num_tokens`")) << body;
   }
   FailWith({ErrorKind::kValidation, "", "max_new_tokens", LengthExceeded{5, 300, 256}});
   EXPECT_THAT(Post("/inference", R"({"prompt":"hi","num_tokens":300})").body,

@@ -153,6 +153,19 @@ TEST_F(OllamaTest, GenerateAsksThroughTheTemplateUnlessRaw) {
   EXPECT_EQ(Answer("/api/generate", Prompt("")).at("response"), "ab");
 }
 
+// As in Ollama.
+TEST_F(OllamaTest, ALengthOfZeroIsNoLimit) {
+  for (const char* length : {"0", "-1", "-2"}) {
+    const std::string options = R"("options":{"num_predict":)" + std::string(length) + "}";
+    EXPECT_EQ(Asked("/api/chat", Chat("\"stream\":false," + options)).max_new_tokens, std::nullopt)
+        << length;
+    EXPECT_EQ(Asked("/api/generate", Prompt(options)).max_new_tokens, std::nullopt) << length;
+    EXPECT_EQ(Asked("/api/generate", Prompt("\"raw\":true," + options)).max_new_tokens,
+              std::nullopt)
+        << length;
+  }
+}
+
 TEST_F(OllamaTest, FormatsAreGrammars) {
   engine_.facts.has_grammar = true;
   EXPECT_TRUE(Asked("/api/chat", Chat(R"("stream":false,"format":"json")")).grammar);
@@ -168,7 +181,7 @@ TEST_F(OllamaTest, ARequestWithoutAPromptLoadsTheModel) {
 }
 
 TEST_F(OllamaTest, BadRequestsNameTheField) {
-  ExpectRefusal("/api/chat", "{}", "model");
+  ExpectRefusal("/api/chat", "{}", "`model` is missing");
   ExpectRefusal("/api/chat", R"({"model":"other","messages":[{"role":"user","content":"a"}]})",
                 "does not exist", 404);
   ExpectRefusal("/api/chat", Chat(R"("options":{"temperature":9})"),

@@ -228,13 +228,13 @@ TEST_F(OpenAiErrorsTest, AnswersToTheSameRequestIdHaveDifferentIds) {
 
 // OpenAI's code tells the causes of a 503 apart.
 TEST_F(OpenAiErrorsTest, ACodeNamesMissingShardsAndABeginningDrain) {
-  FailWith({ErrorKind::kUnavailable, "shard 0 was lost", "", {}});
+  FailWith({ErrorKind::kUnavailable, "shard-0 was lost", "", {}});
   for (const auto& [path, body] :
        {std::pair("/v1/completions", R"({"prompt":"a"})"),
         std::pair("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}]})")}) {
     const RawResponse response = Post(path, body);
     EXPECT_EQ(response.status, 503) << path;
-    EXPECT_THAT(response.body, HasSubstr(R"("message":"shard 0 was lost")")) << path;
+    EXPECT_THAT(response.body, HasSubstr(R"("message":"shard-0 was lost")")) << path;
     EXPECT_THAT(response.body, HasSubstr(R"("code":"no_ready_shards")")) << path;
   }
   FailWith({ErrorKind::kDraining, "the server is shutting down", "", {}});

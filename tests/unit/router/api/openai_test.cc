@@ -321,7 +321,7 @@ TEST_F(OpenAiTest, BadValuesNameFieldValueAndLimit) {
 
 TEST_F(OpenAiTest, BadBodiesAndMessages) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"{", "the body is not valid JSON: EOF while parsing an object at line 1 column 1"},
+      {"{", "the body is not valid JSON: it ends within an object (line 1, column 1)"},
       {"{}", "`messages` is missing"},
       {R"({"messages":[]})", "`messages` must have at least one message"},
       {R"({"messages":null})", "`messages` must be an array. Given: null"},
@@ -337,7 +337,8 @@ TEST_F(OpenAiTest, BadBodiesAndMessages) {
       {R"({"messages":[{"role":"user","content":5}]})",
        "`messages[0].content` must be a string or an array of parts. Given: integer `5`"},
       {R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})",
-       "`messages[0].content[0]` must be a part of type `text`. Given: string \"image_url\""},
+       "`messages[0].content[0]` must be a part of type `text`: images, audio and files are not "
+       "read. Given: string \"image_url\""},
       {R"({"messages":[{"role":1}]})", "`messages[0].role` must be a string. Given: integer `1`"},
   };
   for (const auto& [body, message] : cases) {

@@ -239,8 +239,10 @@ TEST_F(ResponsesTest, OnlyFunctionsAreToolsAndOthersAreNamed) {
 TEST_F(ResponsesTest, ErrorsNameTheKeysOfThisRoute) {
   EXPECT_THAT(Refusal("\"hi\"", R"("background":true)"), HasSubstr("`background`"));
   EXPECT_THAT(Refusal("\"hi\"", R"("conversation":"c")"), HasSubstr("`conversation`"));
-  EXPECT_THAT(Refusal("\"hi\"", R"("max_output_tokens":0)"), HasSubstr("`max_output_tokens`"));
-  EXPECT_THAT(Refusal("[]"), HasSubstr("`input`"));
+  EXPECT_THAT(Refusal("\"hi\"", R"("max_output_tokens":0)"),
+              HasSubstr("`max_output_tokens` must be at least 1. Given: 0"));
+  EXPECT_THAT(Refusal("[]"), HasSubstr("`input` must have at least one message"));
+  EXPECT_THAT(Refusal("null"), HasSubstr("`input` is missing"));
   EXPECT_THAT(Refusal("5"), HasSubstr("`input` must be a string or an array of items"));
   EXPECT_THAT(Refusal(R"([{"type":"x"}])"), HasSubstr("input[0]: `type` must be message"));
   EXPECT_THAT(Refusal(R"([{"type":"function_call","name":"f"}])"),

@@ -53,7 +53,7 @@ TEST_F(TgiOpenAiTest, WithoutAShardTheAnswerIsTgisWithAdvice) {
   api_.connect_error = [&why] { return why; };
   GenerationError error;
   error.kind = ErrorKind::kUnavailable;
-  error.message = "shard 0 was lost";
+  error.message = "shard-0 was lost";
   FailWith(error);
   const RawResponse response = Post("/generate", R"({"inputs":"a"})");
   EXPECT_EQ(response.status, 424);
@@ -66,7 +66,7 @@ TEST_F(TgiOpenAiTest, WithoutAShardTheAnswerIsTgisWithAdvice) {
   why = std::nullopt;
   const RawResponse later = Post("/generate", R"({"inputs":"a"})");
   EXPECT_EQ(later.status, 503);
-  EXPECT_THAT(later.body, HasSubstr("shard 0 was lost"));
+  EXPECT_THAT(later.body, HasSubstr("shard-0 was lost"));
 }
 
 TEST_F(TgiOpenAiTest, AnErrorOfAStreamIsOneEventAndDone) {

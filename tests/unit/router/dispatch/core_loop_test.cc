@@ -255,7 +255,7 @@ TEST_F(CoreLoopTest, ALostRankFailsRunningRequestsAndIsNamed) {
   ASSERT_TRUE(
       recorder_.WaitUntil([&] { return !recorder_.stories_[RequestId(1)].tokens.empty(); }));
   servers_[1]->Stop();
-  EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("shard "));
+  EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("shard-"));
   ASSERT_TRUE(recorder_.WaitForEnd(1));
   EXPECT_EQ(recorder_.StoryOf(1).failed->kind, scheduler::FailureKind::kGroupLost);
 }
@@ -268,7 +268,7 @@ TEST_F(CoreLoopTest, AHungShardLosesTheGroupAtTheStepTimeout) {
   options.step_timeout = std::chrono::milliseconds(200);
   StartLoop(options);
   ASSERT_TRUE(loop_->Post(Request(1, 4, 100)));
-  EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("shard 0 has not answered step 3"));
+  EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("shard-0 has not answered step 3"));
   ASSERT_TRUE(recorder_.WaitForEnd(1));
   EXPECT_EQ(recorder_.StoryOf(1).failed->kind, scheduler::FailureKind::kGroupLost);
 }
@@ -284,7 +284,7 @@ TEST_F(CoreLoopTest, ARankThatHangsBlocksThePipelineUntilTheStepTimeout) {
   loop.step_timeout = std::chrono::milliseconds(300);
   StartLoop(loop);
   ASSERT_TRUE(loop_->Post(Request(1, 4, 500)));
-  EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("shard 1 has not answered step 4"));
+  EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("shard-1 has not answered step 4"));
   ASSERT_TRUE(recorder_.WaitForEnd(1));
   // Both ranks answered steps 1 to 3. Step 3 is complete, so the result of step 4 is delivered.
   EXPECT_LE(recorder_.StoryOf(1).tokens.size(), 4u);
@@ -293,7 +293,7 @@ TEST_F(CoreLoopTest, ARankThatHangsBlocksThePipelineUntilTheStepTimeout) {
 TEST_F(CoreLoopTest, AHungGroupIsLostInTimeAndTheOtherContinuesWithoutAGap) {
   StartTwoGroups(5);
   for (std::uint64_t id = 1; id <= 8; ++id) ASSERT_TRUE(loop_->Post(Request(id, 4, 400)));
-  EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("group 1: shard 0 has not answered step 5"));
+  EXPECT_THAT(recorder_.WaitForLoss(), HasSubstr("group 1: shard-0 has not answered step 5"));
   for (std::uint64_t id = 1; id <= 8; ++id) ASSERT_TRUE(recorder_.WaitForEnd(id));
   std::size_t failed = 0;
   for (std::uint64_t id = 1; id <= 8; ++id) {
@@ -393,7 +393,7 @@ TEST(GroupLink, AMissingShardIsNamedAtTheDeadline) {
   options.startup_timeout = std::chrono::milliseconds(100);
   Metrics metrics;
   const auto link = GroupLink::Form(options, metrics);
-  EXPECT_THAT(Message(link.status()), HasSubstr("shard 0: Describe"));
+  EXPECT_THAT(Message(link.status()), HasSubstr("shard-0: Describe"));
 }
 
 TEST_F(CoreLoopTest, RanksOfAnotherWorldAreRefusedByName) {

@@ -332,7 +332,7 @@ TEST_F(GenerationServiceTest, ADrainingServerSaysThatAShardWasLost) {
   ASSERT_TRUE(WaitForLoss());
   EXPECT_EQ(engine_->CheckHealth().state, Health::kDraining);
   EXPECT_THAT(engine_->CheckHealth().detail,
-              HasSubstr("the server is shutting down: shard 0 has not answered"));
+              HasSubstr("the server is shutting down: shard-0 has not answered"));
 }
 
 TEST_F(GenerationServiceTest, ALostGroupFailsEveryOpenRequestOnce) {
@@ -346,7 +346,7 @@ TEST_F(GenerationServiceTest, ALostGroupFailsEveryOpenRequestOnce) {
   const auto waiting = Submit(Request("waiting", 200));
   ASSERT_TRUE(WaitForLoss());
   EXPECT_EQ(engine_->CheckHealth().state, Health::kFailed);
-  EXPECT_THAT(engine_->CheckHealth().detail, HasSubstr("shard 0 has not answered"));
+  EXPECT_THAT(engine_->CheckHealth().detail, HasSubstr("shard-0 has not answered"));
   ASSERT_TRUE(running->WaitForEnd() && waiting->WaitForEnd());
   ASSERT_TRUE(running->error_ && waiting->error_);
   EXPECT_EQ(running->error_->kind, ErrorKind::kGeneration);

@@ -35,9 +35,9 @@ TEST(MemoryBoundTest, IsTheSumOfTheManual) {
   EXPECT_EQ(bound.index, kMiB);
   EXPECT_EQ(bound.total(), bound.base + bound.connections + bound.bodies + bound.requests +
                                bound.tokenizing + bound.index);
-  EXPECT_THAT(bound.Describe(),
-              ::testing::StartsWith("40 MiB now; at most 1731 MiB if every limit is reached at "
-                                    "once (base 114 MiB + "));
+  EXPECT_THAT(bound.Describe(), ::testing::StartsWith("40.0 MiB now; at most 1.7 GiB if every "
+                                                      "limit is reached at once. "));
+  EXPECT_THAT(bound.DescribeTerms(), ::testing::StartsWith("base 114.0 MiB + connections "));
   EXPECT_THAT(bound.Describe(),
               ::testing::EndsWith("The largest part, connections, is set by the limit of "
                                   "connections"));

@@ -207,6 +207,9 @@ TEST(PromptBuilder, ChecksPromptAndNewTokensTogetherThenThePrompt) {
   request = Text(std::string(40, 'x'));
   // The prompt alone is too long, so the limit is that of a prompt.
   EXPECT_EQ(Refused(Builder(), request).length->limit, 20u);
+  request.max_new_tokens = 1;  // also that of a completion that scores its prompt
+  EXPECT_EQ(Refused(Builder(), request).length->limit, 20u);
+  EXPECT_EQ(Refused(Builder(), request).length->max_new_tokens, 0u);
   request = Text("x");
   request.max_new_tokens = 0;
   EXPECT_EQ(Refused(Builder(), request).message, "`max_new_tokens` must be strictly positive");

@@ -25,13 +25,24 @@ TEST(ModelRank, ReportsTheWeightsOfTheBackendNotThePlannedOnes) {
     return std::make_unique<FakeBackend>(model.spec.vocabulary);
   };
   ModelRank engine(std::move(options));
-  testing::internal::CaptureStderr();
   const absl::Status loaded = engine.Load([](const v1::LoadProgress&) {});
-  const std::string log = testing::internal::GetCapturedStderr();
   ASSERT_TRUE(loaded.ok()) << loaded;
   EXPECT_EQ(engine.Facts().weight_bytes(), 77u);
   EXPECT_EQ(engine.Facts().backend(), "fake");
-  EXPECT_THAT(log, HasSubstr("loaded 77 B of weights"));
+}
+
+TEST(ModelRank, RefusesACacheThatHoldsNoBlockBeforeItReadsWeights) {
+  ModelRankOptions options;
+  options.model.folder = testing_support::SourcePath("demo/model");
+  options.kv = {.bytes = 1024};
+  options.make_backend = [](const Model&,
+                            const LoadProgress&) -> absl::StatusOr<std::unique_ptr<Backend>> {
+    return absl::InternalError("the weights are read");
+  };
+  const absl::Status loaded = ModelRank(std::move(options)).Load([](const v1::LoadProgress&) {});
+  EXPECT_TRUE(absl::IsResourceExhausted(loaded)) << loaded;
+  EXPECT_THAT(std::string(loaded.message()),
+              HasSubstr("--kv-cache-memory: 1.0 KiB for a rank; must be at least one block of"));
 }
 
 }  // namespace

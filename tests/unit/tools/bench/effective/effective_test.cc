@@ -397,6 +397,16 @@ TEST(Pictures, StepsBeginWhereTheModesRunTheMostRequests) {
   timeline.steps[4].prompts = {4, 5, 6, 7};
   timeline.steps[6].prompts = {8};
   EXPECT_THAT(StepsSvg({{"static", timeline}}), HasSubstr("static: steps 5 to 94 of 200"));
+  // A batch of several is shown wherever it is, since batches of one look as without batching.
+  timeline.steps[4].prompts = {4};
+  timeline.steps[100].prompts = {9, 10};
+  EXPECT_THAT(StepsSvg({{"static", timeline}}), HasSubstr("static: steps 101 to 190 of 200"));
+  timeline.steps[100].prompts = {};
+  timeline.steps[4].decodes.clear();
+  timeline.steps[6].decodes.clear();
+  EXPECT_THAT(StepsSvg({{"static", timeline}}),
+              HasSubstr("1.0 requests in a step, as no two lengths are equal<"));
+  EXPECT_THAT(StepsSvg({{"nobatch", timeline}}), HasSubstr("1.0 requests in a step<"));
 }
 
 Report ReadmeReport(int repeats) {
