@@ -75,7 +75,7 @@ __global__ void PlainExpertKernel(ExpertLinearArgs args) {
 constexpr int kWarps = 8;
 constexpr int kFewThreads = kWarps * kWarp;
 constexpr int kOut = 16;  // rows of a matrix that a block has: those of a fragment
-constexpr int kStep = static_cast<int>(kSkinnyStep);
+constexpr int kStep = static_cast<int>(SkinnyStep(WeightForm::kPlain));
 constexpr int kTileSlots = 8;  // of a product
 constexpr int kMostTiles = 4;
 
@@ -301,7 +301,7 @@ constexpr std::uint32_t kManySlots = 16;
 
 absl::Status ExpertLinear(const ExpertLinearArgs& args, DType dtype, Stream stream) {
   if (args.slots == 0) return absl::OkStatus();
-  const bool fragments = dtype == DType::kBFloat16 && args.in_width % kSkinnyStep == 0;
+  const bool fragments = dtype == DType::kBFloat16 && args.in_width % SkinnyStep(WeightForm::kPlain) == 0;
   if (!fragments) {
     const dim3 grid(CeilDivide(args.out_width, kPlainWarps), args.experts);
     return ForElement(dtype, [&](auto element) {

@@ -217,7 +217,7 @@ TEST_P(QuantizedTest, AGateAfterItHasTheBitsOfItsOwnKernel) {
     if (size.bias) args.linear.bias = bias.data();
     ASSERT_TRUE(Ran(SkinnyLinear(args, nullptr)));
     ASSERT_TRUE(
-        Ran(SiluMul({both.data(), want.data(), size.rows, size.width}, DType::kBFloat16, nullptr)));
+        Ran(ActivateGate({both.data(), want.data(), size.rows, size.width}, DType::kBFloat16, nullptr)));
     args.gated = true;
     args.linear.out = got.data();
     ASSERT_TRUE(Ran(SkinnyLinear(args, nullptr)));
