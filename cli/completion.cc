@@ -105,7 +105,7 @@ std::string FishScript() {
     if (command.options == nullptr) continue;
     const options::ProgramOptions program = command.options();
     for (const OptionSpec* spec : program.options) {
-      if (Offered(*spec)) text += FishOption(name, *spec);
+      if (!options::DoesNothing(*spec)) text += FishOption(name, *spec);
     }
     for (const OptionSpec& spec : ExtraOptions(name)) text += FishOption(name, spec);
   }
