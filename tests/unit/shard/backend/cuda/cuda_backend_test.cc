@@ -464,5 +464,33 @@ TEST(CheckCudaBackendTest, NamesWhatItDoesNotSupport) {
               HasSubstr("heads that differ by layer"));
 }
 
+TEST(CheckCudaBackendTest, NamesOperationsWithoutKernels) {
+  const std::pair<Op, std::string> cases[] = {
+      {AttentionOp{.both_ways = true}, "attention in both directions"},
+      {RopeKvWriteOp{.keys = false}, "layers that reuse K and V"},
+      {LatentWriteOp{}, "latent attention"},
+      {DeltaNetOp{}, "gated delta net"},
+      {PositionsOp{.parts = 2}, "parts of texts"},
+      {ExpertsOp{.routing = {.experts = 1025, .chosen = 1}}, "more than 1024 experts"},
+      {ExpertsOp{.routing = {.experts = 64, .chosen = 33}}, "more than 32 experts of a token"}};
+  for (const auto& [op, message] : cases) {
+    Program program;
+    program.head.push_back(LinearOp{});
+    program.body.push_back(op);
+    const absl::Status status = CheckCudaBackend(program, DType::kBFloat16);
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+}
+
+TEST(CheckCudaBackendTest, BatchInvarianceNeedsExpertsOfWholeSteps) {
+  Program program;
+  program.body.push_back(ExpertsOp{.width = 96});
+  EXPECT_TRUE(CheckBatchInvariant(program, DType::kBFloat16).ok());
+  std::get<ExpertsOp>(program.body.front()).width = 100;
+  EXPECT_THAT(std::string(CheckBatchInvariant(program, DType::kBFloat16).message()),
+              HasSubstr("and 100 columns"));
+}
+
 }  // namespace
 }  // namespace penstock::shard::cuda

@@ -143,7 +143,7 @@ TEST_P(GatesTest, AddsRowsOfATableAndNoneBehindItsEnd) {
 
 TEST_P(GatesTest, AddsSinusoids) {
   const std::uint32_t width = 16;
-  const SharedVector<std::int32_t> positions = {0, 100};
+  const SharedVector<std::int32_t> positions = {0, 18};
   Values out = Zeros(2 * width);
   std::vector<double> want;
   for (std::uint32_t i = 0; i < 2 * width; ++i) {

@@ -112,31 +112,36 @@ std::vector<double> Normalized(const Values& values, std::size_t at, std::size_t
   return out;
 }
 
-TEST_P(KernelTest, NormsInPlaceHaveScalesOffsetsAndNoWeights) {
-  const std::uint32_t rows = 2;
-  for (const std::uint32_t width : {31u, 64u}) {
-    for (const bool layer_norm : {false, true}) {
-      for (const bool weighted : {false, true}) {
-        Values in = Random(rows * width), add = Random(rows * width), weight = Random(width);
-        Values sum = Zeros(rows * width);
-        for (std::uint32_t i = 0; i < rows * width; ++i) {
-          sum.Set(i, static_cast<float>(in[i] + add[i] * 0.25));
-        }
-        std::vector<double> want;
-        for (std::uint32_t r = 0; r < rows; ++r) {
-          for (const double value : Normalized(sum, r * width, width, 1e-2, layer_norm)) {
-            want.push_back(value * (weighted ? weight[want.size() % width] + 1.0 : 1.0));
-          }
-        }
-        NormArgs args{in.data(), add.data(), weighted ? weight.data() : nullptr, in.data(), rows,
-                      width,     1e-2f};
-        args.add_scale = 0.25f;
-        args.weight_offset = 1.0f;
-        ASSERT_TRUE(Ran(layer_norm ? AddLayerNorm(args, GetParam(), nullptr)
-                                   : AddRmsNorm(args, GetParam(), nullptr)));
-        ExpectNear(in, want);
-      }
+TEST_P(KernelTest, NormsInPlaceHaveScalesAndOffsets) {
+  const std::uint32_t rows = 2, width = 31;
+  for (const bool layer_norm : {false, true}) {
+    Values in = Random(rows * width), add = Random(rows * width), weight = Random(width);
+    Values sum = Zeros(rows * width);
+    for (std::uint32_t i = 0; i < rows * width; ++i) {
+      sum.Set(i, static_cast<float>(in[i] + add[i] * 0.25));
     }
+    std::vector<double> want;
+    for (std::uint32_t i = 0; i < rows * width; ++i) {
+      const auto row = Normalized(sum, i / width * width, width, 1e-2, layer_norm);
+      want.push_back(row[i % width] * (weight[i % width] + 1.0));
+    }
+    NormArgs args{in.data(), add.data(), weight.data(), in.data(), rows, width, 1e-2f};
+    args.add_scale = 0.25f;
+    args.weight_offset = 1.0f;
+    ASSERT_TRUE(Ran(layer_norm ? AddLayerNorm(args, GetParam(), nullptr)
+                               : AddRmsNorm(args, GetParam(), nullptr)));
+    ExpectNear(in, want);
+  }
+}
+
+TEST_P(KernelTest, NormsWithoutWeightsHaveOnes) {
+  for (const bool layer_norm : {false, true}) {
+    Values in = Random(64), out = Zeros(64);
+    NormArgs args{in.data(), nullptr, nullptr, out.data(), 1, 64, 1e-2f};
+    args.weight_offset = 1.0f;  // of no weight
+    ASSERT_TRUE(Ran(layer_norm ? AddLayerNorm(args, GetParam(), nullptr)
+                               : AddRmsNorm(args, GetParam(), nullptr)));
+    ExpectNear(out, Normalized(in, 0, 64, 1e-2, layer_norm));
   }
 }
 
