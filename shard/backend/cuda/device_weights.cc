@@ -74,9 +74,9 @@ absl::Status DeviceWeights::Add(WeightUploader& uploader, std::int32_t index, We
   PENSTOCK_ASSIGN_OR_RETURN(to.data, GpuMemory::OnDevice(gpu_, std::uint64_t{rows} * width));
   PENSTOCK_ASSIGN_OR_RETURN(to.scales, GpuMemory::OnDevice(gpu_, rows * sizeof(float)));
   PENSTOCK_RETURN_IF_ERROR(uploader.Upload(index, plain.data()));
-  return QuantizeRows({plain.data(), to.data.data(), static_cast<float*>(to.scales.data()), rows,
-                       width, form},
-                      gpu_.stream());
+  return QuantizeRows(
+      {plain.data(), to.data.data(), static_cast<float*>(to.scales.data()), rows, width, form},
+      gpu_.stream());
 }
 
 std::uint64_t DeviceWeights::bytes() const {

@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::size_t kAlignment = 16;
 
-std::size_t Aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+std::size_t Aligned(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 }  // namespace
 
@@ -20,8 +22,7 @@ std::size_t StepInputs::MostBytes(const InputLimits& limits) {
   const std::size_t row = 4 * sizeof(std::int32_t) + kMostKvGroups * sizeof(std::int64_t) +
                           limits.windows * (2 * sizeof(AttentionTile) + sizeof(AttentionRow));
   const std::size_t arrays = 4 + 2 * kMostKvGroups + 4 * std::size_t{limits.windows};
-  return limits.rows * row +
-         std::size_t{limits.windows} * limits.items * sizeof(AttentionItem) +
+  return limits.rows * row + std::size_t{limits.windows} * limits.items * sizeof(AttentionItem) +
          limits.blocks * sizeof(std::uint32_t) + arrays * kAlignment;
 }
 
@@ -41,9 +42,9 @@ absl::StatusOr<StepInputs> StepInputs::Create(Gpu& gpu, const InputLimits& limit
   inputs.work_.resize(windows.size());
   inputs.windows_ = std::move(windows);
   inputs.kv_window_ = kv_window;
-  const std::size_t bytes =
-      inputs.window_tables_ +
-      (inputs.kv_groups() - 1) * std::size_t{limits.blocks} * sizeof(std::uint32_t);
+  const std::size_t bytes = inputs.window_tables_ + (inputs.kv_groups() - 1) *
+                                                        std::size_t{limits.blocks} *
+                                                        sizeof(std::uint32_t);
   for (GpuMemory& staging : inputs.staging_) {
     PENSTOCK_ASSIGN_OR_RETURN(staging, GpuMemory::Pinned(gpu, bytes));
   }

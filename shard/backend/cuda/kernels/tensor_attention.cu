@@ -5,8 +5,8 @@
 // at the end. Query m of a block is row m / group, head m % group. Keys and values go through
 // shared memory in two turns: while a tile is multiplied, the next one is on its way.
 //
-// Keys and values of one byte arrive in a place of their own. From there each tile is widened, which
-// is exact, into one tile of bfloat16 that keys and values take in turns.
+// Keys and values of one byte arrive in a place of their own. From there each tile is widened,
+// which is exact, into one tile of bfloat16 that keys and values take in turns.
 #include <cstdint>
 
 #include "common/status.h"
