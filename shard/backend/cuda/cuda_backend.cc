@@ -72,7 +72,8 @@ class CudaBackend final : public Backend, public DeviceSampler {
     if (options_.quantization != Quantization::kNone) {
       name += "/" + std::string(QuantizationName(options_.quantization));
     }
-    if (options_.kv_type != KvType::kAuto) name += "/kv-" + std::string(KvTypeName(options_.kv_type));
+    if (options_.kv_type != KvType::kAuto)
+      name += "/kv-" + std::string(KvTypeName(options_.kv_type));
     return name;
   }
   absl::Status Prepare(const BackendLimits& limits, Communicator* communicator) override;

@@ -12,8 +12,8 @@
 // per step for logits or tokens. The library chooses a GEMM by the number of rows, so the last bits
 // of a result depend on it.
 //
-// Weights may be quantized (device_weights.h). Activations are not: up to 192 rows are multiplied by
-// kernels that read a byte per weight. For more rows a matrix is expanded to bfloat16 first, and
+// Weights may be quantized (device_weights.h). Activations are not: up to 192 rows are multiplied
+// by kernels that read a byte per weight. For more rows a matrix is expanded to bfloat16 first, and
 // the library multiplies.
 //
 // Not offered: contrastive search (Prepare refuses it).

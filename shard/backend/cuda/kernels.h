@@ -218,9 +218,7 @@ constexpr std::uint32_t MostSkinnyRows(WeightForm form) {
   return form == WeightForm::kPlain ? 32 : 64;
 }
 // in_width is a multiple of it: four lanes load 16 bytes each.
-constexpr std::uint32_t SkinnyStep(WeightForm form) {
-  return form == WeightForm::kPlain ? 32 : 64;
-}
+constexpr std::uint32_t SkinnyStep(WeightForm form) { return form == WeightForm::kPlain ? 32 : 64; }
 inline bool IsSkinny(const LinearArgs& args, DType dtype) {
   return dtype == DType::kBFloat16 && args.rows <= MostSkinnyRows(args.form) &&
          args.in_width % SkinnyStep(args.form) == 0;
@@ -236,8 +234,8 @@ absl::Status SkinnyLinear(const SkinnyArgs& args, Stream stream);
 // are powers of two, so that the bfloat16 rows that expanding gives are the stored values exactly.
 // Expanding rounds once.
 struct FormArgs {
-  void* plain = nullptr;   // bfloat16 [rows, width]
-  void* stored = nullptr;  // bytes [rows, width]
+  void* plain = nullptr;    // bfloat16 [rows, width]
+  void* stored = nullptr;   // bytes [rows, width]
   float* scales = nullptr;  // [rows]
   std::uint32_t rows = 0;
   std::uint32_t width = 0;

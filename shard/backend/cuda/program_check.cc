@@ -127,8 +127,9 @@ absl::Status CheckQuantization(Quantization quantization, DType dtype) {
 absl::Status CheckKvType(KvType type, AttentionKind kind) {
   if (type == KvType::kAuto) return absl::OkStatus();
   if (type != KvType::kFp8) {
-    return absl::UnimplementedError("`kv-cache-dtype` must be auto or fp8_e4m3fn on a GPU. Given: " +
-                                    std::string(KvTypeName(type)));
+    return absl::UnimplementedError(
+        "`kv-cache-dtype` must be auto or fp8_e4m3fn on a GPU. Given: " +
+        std::string(KvTypeName(type)));
   }
   if (kind != AttentionKind::kFloat) return absl::OkStatus();
   return absl::UnimplementedError(

@@ -199,7 +199,8 @@ std::uint32_t ProgramRunner::MostGroupedRows() const {
 
 // Whether SkinnyLinear computes the product, whatever is measured.
 bool ProgramRunner::InGroups(const LinearArgs& args) const {
-  return choices_.batch_invariant || (args.form != WeightForm::kPlain && args.rows <= MostGroupedRows());
+  return choices_.batch_invariant ||
+         (args.form != WeightForm::kPlain && args.rows <= MostGroupedRows());
 }
 
 // The product with the weights that ExpandRows writes.

@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::size_t kAlignment = 16;
 
-std::size_t Aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+std::size_t Aligned(std::size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 // Inputs of a step: other angles are in a table.
 std::size_t AnglesOfARow(const RopeSpec& rope) { return rope.DependsOnLength() ? rope.dim / 2 : 0; }
@@ -54,9 +56,9 @@ absl::StatusOr<StepInputs> StepInputs::Create(Gpu& gpu, const InputLimits& limit
   inputs.work_.resize(windows.size());
   inputs.windows_ = std::move(windows);
   inputs.kv_window_ = kv_window;
-  const std::size_t bytes =
-      inputs.window_tables_ +
-      (inputs.kv_groups() - 1) * std::size_t{limits.blocks} * sizeof(std::uint32_t);
+  const std::size_t bytes = inputs.window_tables_ + (inputs.kv_groups() - 1) *
+                                                        std::size_t{limits.blocks} *
+                                                        sizeof(std::uint32_t);
   for (GpuMemory& staging : inputs.staging_) {
     PENSTOCK_ASSIGN_OR_RETURN(staging, GpuMemory::Pinned(gpu, bytes));
   }

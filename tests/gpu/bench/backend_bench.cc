@@ -84,8 +84,8 @@ class Bench {
     PENSTOCK_ASSIGN_OR_RETURN(backend_, MakeCudaBackend(std::move(options), gpu_));
     picker_ = dynamic_cast<DeviceSampler*>(backend_.get());
     const auto begin = Clock::now();
-    PENSTOCK_RETURN_IF_ERROR(
-        backend_->Prepare({kPrompt, kLongContext + kBlockSize, kLogitRows, 0, kMostSequences}, nullptr));
+    PENSTOCK_RETURN_IF_ERROR(backend_->Prepare(
+        {kPrompt, kLongContext + kBlockSize, kLogitRows, 0, kMostSequences}, nullptr));
     const double tuned = Since(begin);
     PENSTOCK_RETURN_IF_ERROR(backend_->AllocateCache(kMostRows * BlocksPerRow()));
     std::printf("{\"test\": \"start\", \"tuning_seconds\": %.2f, \"graphs_seconds\": %.2f}\n",

@@ -13,9 +13,9 @@ namespace penstock::shard::cuda {
 namespace {
 
 constexpr int kStep = SkinnyStep(WeightForm::kFp8);
-constexpr int kPiece = 16;                 // weights of 16 bytes
-constexpr int kInPiece = 8;                // inputs of 16 bytes
-constexpr int kProducts = kPiece / 4;      // of a step: each takes four elements of a lane
+constexpr int kPiece = 16;             // weights of 16 bytes
+constexpr int kInPiece = 8;            // inputs of 16 bytes
+constexpr int kProducts = kPiece / 4;  // of a step: each takes four elements of a lane
 constexpr int kInPieces = kPiece / kInPiece;
 
 template <int kSteps>
@@ -132,13 +132,17 @@ template <WeightForm kForm, bool kGated>
 absl::Status LaunchFor(const SkinnyArgs& args, Stream stream) {
   const std::uint32_t blocks = BlocksOf<kGated>(args);
   if (args.linear.rows <= kInRows) {
-    PENSTOCK_LAUNCH((QuantizedLinearKernel<kForm, 4, 1, kGated>), blocks, kThreads, 0, stream, args);
+    PENSTOCK_LAUNCH((QuantizedLinearKernel<kForm, 4, 1, kGated>), blocks, kThreads, 0, stream,
+                    args);
   } else if (args.linear.rows <= 2 * kInRows) {
-    PENSTOCK_LAUNCH((QuantizedLinearKernel<kForm, 2, 2, kGated>), blocks, kThreads, 0, stream, args);
+    PENSTOCK_LAUNCH((QuantizedLinearKernel<kForm, 2, 2, kGated>), blocks, kThreads, 0, stream,
+                    args);
   } else if (args.linear.rows <= 4 * kInRows) {
-    PENSTOCK_LAUNCH((QuantizedLinearKernel<kForm, 1, 4, kGated>), blocks, kThreads, 0, stream, args);
+    PENSTOCK_LAUNCH((QuantizedLinearKernel<kForm, 1, 4, kGated>), blocks, kThreads, 0, stream,
+                    args);
   } else {
-    PENSTOCK_LAUNCH((QuantizedLinearKernel<kForm, 1, 8, kGated>), blocks, kThreads, 0, stream, args);
+    PENSTOCK_LAUNCH((QuantizedLinearKernel<kForm, 1, 8, kGated>), blocks, kThreads, 0, stream,
+                    args);
   }
   return LaunchStatus();
 }

@@ -35,7 +35,7 @@ struct Geometry {
 
   static constexpr int kQueryElements = kQueries * kStride;
   static constexpr int kTileElements = kKeys * kStride;
-  static constexpr bool kBytes = kByteCache;  // values of the cache have one byte
+  static constexpr bool kBytes = kByteCache;   // values of the cache have one byte
   static constexpr int kOutStride = kDim + 4;  // floats, where the warps of an item add up
   static constexpr int kPartBytes = kItems ? kWarps * kRows * (kOutStride + 2) * 4 : 0;
   static constexpr int kTileBytes =

@@ -9,7 +9,7 @@ namespace penstock::shard::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kPiece = 16;  // weights that a thread takes at once
+constexpr int kPiece = 16;                   // weights that a thread takes at once
 constexpr float kSmallestScale = 0x1p-100f;  // keeps expanded weights normal
 
 struct Largest {
@@ -94,8 +94,7 @@ absl::Status QuantizeRows(const FormArgs& args, Stream stream) {
 
 absl::Status ExpandRows(const FormArgs& args, Stream stream) {
   if (args.rows == 0) return absl::OkStatus();
-  const std::uint32_t blocks =
-      CeilDivide(std::uint64_t{args.rows} * args.width, kThreads * kPiece);
+  const std::uint32_t blocks = CeilDivide(std::uint64_t{args.rows} * args.width, kThreads * kPiece);
   if (args.form == WeightForm::kFp8) {
     PENSTOCK_LAUNCH((ExpandKernel<WeightForm::kFp8>), blocks, kThreads, 0, stream, args);
   } else {

@@ -291,8 +291,16 @@ TEST_P(KernelTest, RopeWritesTheNearestFp8) {
   const SharedVector<std::int64_t> cache_rows = {0};
   const SharedVector<float> cos(64, 0.8f), sin(64, 0.6f);
   SharedVector<std::uint8_t> keys(2 * dim), values(2 * dim);
-  RopeArgs args{qkv.data(), cos.data(),    sin.data(), positions.data(), cache_rows.data(),
-                keys.data(), values.data(), shape,      1,                64};
+  RopeArgs args{qkv.data(),
+                cos.data(),
+                sin.data(),
+                positions.data(),
+                cache_rows.data(),
+                keys.data(),
+                values.data(),
+                shape,
+                1,
+                64};
   args.fp8_cache = true;
   ASSERT_TRUE(Ran(RopeKvWrite(args, GetParam(), nullptr)));
   for (std::uint32_t i = 0; i < 4 * dim; ++i) {

@@ -54,9 +54,9 @@ class QuantizedTest : public testing::TestWithParam<WeightForm> {
   static Stored Quantized(Values& plain, std::uint32_t rows, std::uint32_t width) {
     Stored stored{SharedVector<std::uint8_t>(std::size_t{rows} * width), SharedVector<float>(rows),
                   width, GetParam()};
-    EXPECT_TRUE(Ran(QuantizeRows({plain.data(), stored.bytes.data(), stored.scales.data(), rows,
-                                  width, GetParam()},
-                                 nullptr)));
+    EXPECT_TRUE(Ran(QuantizeRows(
+        {plain.data(), stored.bytes.data(), stored.scales.data(), rows, width, GetParam()},
+        nullptr)));
     return stored;
   }
   static LinearArgs Args(const Values& in, const Stored& weight, Values& out, std::uint32_t rows) {
@@ -78,8 +78,8 @@ TEST_P(QuantizedTest, ExpandsEveryCodeExactly) {
   SharedVector<float> scale(1);
   scale[0] = 0.5f;
   Values plain = Zeros(kWidth);
-  ASSERT_TRUE(Ran(
-      ExpandRows({plain.data(), codes.data(), scale.data(), 1, kWidth, GetParam()}, nullptr)));
+  ASSERT_TRUE(
+      Ran(ExpandRows({plain.data(), codes.data(), scale.data(), 1, kWidth, GetParam()}, nullptr)));
   for (std::uint32_t i = 0; i < kWidth; ++i) {
     if (GetParam() == WeightForm::kFp8 && (i & 0x7f) == 0x7f) continue;  // NaN is never stored
     EXPECT_EQ(plain[i], ValueOf(GetParam(), codes[i]) * 0.5f) << "code " << i;
@@ -237,8 +237,7 @@ TEST_P(QuantizedTest, RefusesWhatItHasNoKernelFor) {
   EXPECT_FALSE(IsSkinny(args, DType::kBFloat16));
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, QuantizedTest,
-                         testing::Values(WeightForm::kFp8, WeightForm::kInt8),
+INSTANTIATE_TEST_SUITE_P(Forms, QuantizedTest, testing::Values(WeightForm::kFp8, WeightForm::kInt8),
                          [](const auto& param) { return testing::PrintToString(param.param); });
 
 }  // namespace

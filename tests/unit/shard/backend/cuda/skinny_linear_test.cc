@@ -74,8 +74,8 @@ TEST_F(SkinnyLinearTest, GivesARowTheSameBitsInAnyBatch) {
   Values in = Random(kRows * kIn);
   Values weight = Random(kOut * kIn, 0.1f);
   Values all = Zeros(kRows * kOut);
-  ASSERT_TRUE(Ran(SkinnyLinear(
-      {{in.data(), weight.data(), nullptr, all.data(), kRows, kIn, kOut}}, nullptr)));
+  ASSERT_TRUE(Ran(
+      SkinnyLinear({{in.data(), weight.data(), nullptr, all.data(), kRows, kIn, kOut}}, nullptr)));
   for (std::uint32_t rows : {1u, 2u, 8u, 9u, 16u, 31u}) {
     Values some = Zeros(rows * kOut);
     ASSERT_TRUE(Ran(SkinnyLinear(
