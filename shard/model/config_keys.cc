@@ -154,12 +154,15 @@ absl::StatusOr<Routing> ReadRouting(const ConfigReader& config, std::uint32_t ex
   constexpr std::uint32_t kMaxExperts = 1u << 16;
   Routing routing;
   routing.experts = experts;
-  for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts"}) {
+  for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"}) {
     PENSTOCK_ASSIGN_OR_RETURN(routing.experts,
                               config.IntegerOr(key, routing.experts, 1, kMaxExperts));
   }
-  PENSTOCK_ASSIGN_OR_RETURN(routing.chosen,
-                            config.IntegerOr("num_experts_per_tok", chosen, 1, routing.experts));
+  routing.chosen = chosen;
+  for (const char* key : {"num_experts_per_tok", "moe_k"}) {
+    PENSTOCK_ASSIGN_OR_RETURN(routing.chosen,
+                              config.IntegerOr(key, routing.chosen, 1, routing.experts));
+  }
   if (routing.chosen > routing.experts) {  // the default
     return config.Bad("num_experts_per_tok",
                       "at most the number of experts, " + std::to_string(routing.experts));
@@ -169,7 +172,6 @@ absl::StatusOr<Routing> ReadRouting(const ConfigReader& config, std::uint32_t ex
 
 absl::StatusOr<Routing> ReadSigmoidRouting(const ConfigReader& config, std::uint32_t experts,
                                            std::uint32_t chosen) {
-  PENSTOCK_RETURN_IF_ERROR(RequireRouter(config, "sigmoid", {"noaux_tc"}));
   PENSTOCK_ASSIGN_OR_RETURN(Routing routing, ReadRouting(config, experts, chosen));
   routing.kind = Routing::Kind::kSigmoid;
   routing.group_best = 2;

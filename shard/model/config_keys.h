@@ -73,8 +73,8 @@ absl::StatusOr<Activation> ReadActivation(const ConfigReader& config, std::strin
 absl::Status RequireRouter(const ConfigReader& config, std::string_view scores,
                            std::initializer_list<std::string_view> methods);
 
-// Sizes of a mixture of experts: the number of experts under any of its names, and
-// `num_experts_per_tok`. The rest is as in Routing.
+// Sizes of a mixture of experts: the number of experts and that of the chosen ones
+// (`num_experts_per_tok`) under any of their names. The rest is as in Routing.
 absl::StatusOr<Routing> ReadRouting(const ConfigReader& config, std::uint32_t experts,
                                     std::uint32_t chosen);
 

@@ -65,6 +65,16 @@ class ExpertsBuilder {
   }
 
   std::string Name(const std::string& tensor) const { return b_.Name(tensor); }
+  // A number for each expert in a tensor [1, experts].
+  WeightIndex Row(const std::string& tensor, std::uint32_t experts) {
+    WeightTarget target{Name(tensor), experts, 1, true, {}};
+    target.parts.push_back({.tensor = Name(tensor),
+                            .stored_shape = {experts},
+                            .rows = {0, experts},
+                            .columns = {0, 1},
+                            .stack = 1});
+    return b_.AddTarget(std::move(target));
+  }
   // A number for each expert, or kNoWeight without a name.
   WeightIndex Vector(const std::string& tensor, std::uint32_t experts) {
     return tensor.empty() ? kNoWeight : b_.Vector(Name(tensor), experts);
@@ -146,8 +156,13 @@ void AddExperts(DecoderBuilder& b, const std::string& experts, const std::string
   ExpertsBuilder builder(b);
   Routing complete = routing;
   complete.expert_scale = builder.Vector(expert_scale, routing.experts);
-  complete.choice_bias = builder.Vector(choice_bias, routing.experts);
+  if (!choice_bias.empty()) complete.choice_bias = builder.Vector(choice_bias, routing.experts);
   builder.Experts({builder.Name(experts), gate, up, down}, complete, activation);
+}
+
+Routing WithChoiceRow(DecoderBuilder& b, Routing routing, const std::string& tensor) {
+  routing.choice_bias = ExpertsBuilder(b).Row(tensor, routing.experts);
+  return routing;
 }
 
 void AddStackedExperts(DecoderBuilder& b, const ExpertStacks& stacks, const Routing& routing,

@@ -9,6 +9,9 @@
 
 namespace penstock::shard {
 
+// `routing` with a choice bias that is stored as [1, experts].
+Routing WithChoiceRow(DecoderBuilder& b, Routing routing, const std::string& tensor);
+
 // The sum of the chosen experts, after DecoderBuilder::Router. The matrices of expert N are `gate`,
 // `up` and `down` of "`experts`.N."; or the file has all of them in the stacks
 // "`experts`.gate_up_proj" (gate rows first) and "`experts`.down_proj". `choice_bias` and

@@ -9,27 +9,19 @@ from pathlib import Path
 
 from transformers import CONFIG_MAPPING
 
+from checkpoints import recipes
+
 GOLDEN = Path(__file__).resolve().parents[1] / "data" / "goldens" / "class_defaults.json"
 LATENT = ("deepseek_v2", "deepseek_v3")  # their heads are of other sizes
-# `intermediate_size` is that of an expert.
-EXPERTS_ALONE = (
-    "gpt_oss", "granitemoe", "granitemoeshared", "llama4_text", "minimax_m2", "mixtral", "olmoe",
-)  # fmt: skip
-TYPES = (
-    *LATENT, *EXPERTS_ALONE, "arcee", "biogpt", "bloom", "codegen", "cohere", "cohere2", "ernie4_5", "exaone4",
-    "falcon", "glm", "glm4", "gpt_bigcode", "gptj", "helium", "hunyuan_v1_dense", "ministral", "mpt", "nemotron",
-    "olmo", "olmo2", "olmo3", "persimmon", "phi", "seed_oss", "stablelm", "xglm", "gemma", "gemma2", "gemma3_text",
-    "gemma4_text", "glm4_moe", "gpt2", "gpt_neox", "granite", "llama", "mistral", "opt", "phi3", "qwen2",
-    "qwen2_moe", "qwen3", "qwen3_5_moe_text", "qwen3_5_text", "qwen3_moe", "qwen3_next", "smollm3", "starcoder2",
-    "bert", "modernbert", "roberta", "xlm-roberta",
-)  # fmt: skip
-# Other keys of the numbers of layers and heads.
-COUNTS = {name: ("n_layer", "n_head") for name in ("bloom", "codegen", "gpt2", "gpt_bigcode", "gptj")} | {
-    "mpt": ("n_layers", "n_heads"), "xglm": ("num_layers", "attention_heads")}
+ENCODERS = ("bert", "modernbert", "roberta", "xlm-roberta")
+# Keys for which a class has no default.
+NEEDED = {
+    "dots1": {"n_routed_experts": 128, "n_shared_experts": 2, "num_experts_per_tok": 6},
+    "glm4_moe": {"head_dim": 128},
+}
 # Keys without which a type has no layer of one kind, or sizes that do not fit each other.
 MORE = {
     "deepseek_v2": {"first_k_dense_replace": 1},
-    "glm4_moe": {"head_dim": 128},
     "qwen2_moe": {"mlp_only_layers": [0]},
     "qwen3_moe": {"mlp_only_layers": [0]},
     "qwen3_next": {"mlp_only_layers": [0]},
@@ -77,10 +69,11 @@ def widths(config) -> tuple[int, int]:
     """Of an MLP and of an expert; 0 where no layer has one."""
     keys = ("ffn_dim", "ffn_hidden_size", "intermediate_size", "n_inner")
     mlp = next((getattr(config, key) for key in keys if getattr(config, key, None)), 4 * config.hidden_size)
-    if config.model_type in EXPERTS_ALONE:
-        return 0, mlp
     expert = getattr(config, "moe_intermediate_size", None) or 0
-    dense = getattr(config, "first_k_dense_replace", None) or getattr(config, "mlp_only_layers", None)
+    if not expert and (getattr(config, "num_local_experts", None) or getattr(config, "num_experts", None)):
+        return 0, mlp  # `intermediate_size` is that of an expert
+    dense = any(getattr(config, key, None) for key in (
+        "first_k_dense_replace", "mlp_only_layers", "moe_layer_start_index"))
     return (0 if expert and not dense else mlp), expert
 
 
@@ -114,13 +107,19 @@ def row(given: dict) -> str:
     return json.dumps({"config": given, "sizes": sizes(config)})
 
 
+def types() -> list[str]:
+    """Of the text models that have a recipe, and of encoders."""
+    configs = (recipe.config.get("text_config", recipe.config) for recipe in recipes().values())
+    return sorted({config["model_type"] for config in configs}) + list(ENCODERS)
+
+
 def configs():
-    for name in TYPES:
-        bare = {"model_type": name} | ({"head_dim": 128} if name == "glm4_moe" else {})
+    for name in types():
+        bare = {"model_type": name} | NEEDED.get(name, {})
         yield bare
-        heads = 2 * CONFIG_MAPPING[name]().num_attention_heads
-        names = COUNTS.get(name, ("num_hidden_layers", "num_attention_heads"))
-        yield bare | dict(zip(names, (7, heads))) | MORE.get(name, {})
+        kind = CONFIG_MAPPING[name]
+        names = [kind.attribute_map.get(key, key) for key in ("num_hidden_layers", "num_attention_heads")]
+        yield bare | dict(zip(names, (7, 2 * kind(**NEEDED.get(name, {})).num_attention_heads))) | MORE.get(name, {})
     yield from WRAPPERS
 
 

@@ -65,6 +65,7 @@ absl::Status ReadGlm4Moe(const ConfigReader& config, ModelSpec& spec) {
       ReadRope(config, {.part = "partial_rotary_factor", .default_part = 0.5}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   Glm4Moe model;
+  PENSTOCK_RETURN_IF_ERROR(RequireRouter(config, "sigmoid", {"noaux_tc"}));
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadSigmoidRouting(config, 128, 8));
   PENSTOCK_ASSIGN_OR_RETURN(spec.expert_intermediate,
                             config.IntegerOr("moe_intermediate_size", 1408, 1, 1u << 20));

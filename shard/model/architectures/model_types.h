@@ -10,11 +10,16 @@
   X("codegen", ReadCodeGen, "CodeGen") \
   X("cohere", ReadCohere, "Command R, Command R+") \
   X("cohere2", ReadCohere2, "Command R7B, Command A") \
+  X("cwm", ReadCwm, "Code World Model") \
   X("deepseek_v2", ReadDeepSeekV2, "DeepSeek-V2") \
   X("deepseek_v3", ReadDeepSeekV3, "DeepSeek-V3, DeepSeek-R1, Kimi K2 (`kimi_k2`)") \
+  X("dots1", ReadDots1, "dots.llm1") \
   X("ernie4_5", ReadErnie45, "ERNIE 4.5 0.3B") \
+  X("ernie4_5_moe", ReadErnie45Moe, "ERNIE 4.5 21B-A3B") \
   X("exaone4", ReadExaone4, "EXAONE 4.0") \
+  X("exaone_moe", ReadExaoneMoe, "K-EXAONE") \
   X("falcon", ReadFalcon, "Falcon 7B, 11B and 40B, Falcon-RW") \
+  X("flex_olmo", ReadFlexOlmo, "FlexOlmo") \
   X("gemma", ReadGemma, "Gemma") \
   X("gemma2", ReadGemma2, "Gemma 2") \
   X("gemma3", ReadGemma3, "Gemma 3 with a vision tower") \
@@ -34,11 +39,13 @@
   X("granitemoeshared", ReadGraniteMoeShared, "Granite MoE with a shared expert") \
   X("helium", ReadHelium, "Helium") \
   X("hunyuan_v1_dense", ReadHunyuanDense, "Hunyuan 0.5B to 7B") \
+  X("hunyuan_v1_moe", ReadHunyuanMoe, "Hunyuan-A13B") \
   X("llama", ReadLlama, "Llama 3, TinyLlama, SmolLM2") \
   X("llama4", ReadLlama4, "Llama 4 with a vision tower") \
   X("llama4_text", ReadLlama4Text, "the text model of Llama 4") \
   X("minimax_m2", ReadMiniMaxM2, "MiniMax-M2") \
   X("ministral", ReadMinistral, "Ministral 8B") \
+  X("ministral3", ReadMinistral3, "Ministral 3") \
   X("mistral", ReadMistral, "Mistral 7B, Nemo") \
   X("mixtral", ReadMixtral, "Mixtral 8x7B") \
   X("mpt", ReadMpt, "MPT 7B, MPT 30B") \
