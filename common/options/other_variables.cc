@@ -22,9 +22,10 @@ bool IsKubernetesServiceName(std::string_view name) {
 
 bool IsOtherVariable(std::string_view name) {
   static constexpr std::string_view kNames[] = {
-      "BIN",        "BUILD_DIR",    "CLANG_BUILD_DIR", "DEPS_DIR",  "FIRST_SEED",  "ISA",
-      "LONG_TESTS", "MODEL_ORACLE", "MUTANT",          "NOTIFY_FD", "SHARED_DATA", "SOURCE_ROOT",
-      "STAGE_FILE", "TORCH_DIR",    "UPDATE_DOCS",     "URL"};
+      "BIN",           "BUILD_DIR",           "CLANG_BUILD_DIR", "DEPS_DIR",   "FIRST_SEED",
+      "ISA",           "LONG_TESTS",          "MODEL_ORACLE",    "MUTANT",     "NOTIFY_FD",
+      "ORACLE_PYTHON", "SHARED_DATA",         "SOURCE_ROOT",     "STAGE_FILE", "TORCH_DIR",
+      "TRANSCRIPTS",   "TRANSFORMERS_PYTHON", "UPDATE_DOCS",     "URL"};
   name.remove_prefix(kVariablePrefix.size());
   return std::ranges::count(kNames, name) > 0;
 }

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from sources import CPP_SUFFIXES, blank, list_files, report, root_from
+from sources import CPP_SUFFIXES, blank, list_files, list_links, report, root_from
 
 WIDTH_MAX = {".py": 120}  # others: 100
 WIDE_SUFFIXES = CPP_SUFFIXES + (".rs", ".py")
@@ -78,6 +78,14 @@ def text_problems(path, text):
         yield f"{path}:1: no #pragma once"
 
 
+def link_problems(root):
+    """A link out of the tree is one machine's, and a checkout puts it over what lies there."""
+    for path in list_links(root):
+        target = (root / path).readlink()
+        if target.is_absolute():
+            yield f"{path}:1: a link to a path of one machine ({target})"
+
+
 def is_checked(path):
     is_data = path.as_posix().startswith(("tests/data/", "demo/model/", "demo/data/"))
     return (
@@ -86,7 +94,7 @@ def is_checked(path):
 
 
 def check(root):
-    problems, count = [], 0
+    problems, count = list(link_problems(root)), 0
     for path in filter(is_checked, list_files(root)):
         text = (root / path).read_text(errors="replace")
         count += 1

@@ -16,6 +16,16 @@ def repository_root():
 def list_files(root):
     """Tracked and new files, without ignored ones, relative to root and sorted; any tree will do for self-tests."""
     root = Path(root)
+    return [p for p in _list_entries(root) if (root / p).is_file()]
+
+
+def list_links(root):
+    """Symbolic links among the tracked and new entries."""
+    root = Path(root)
+    return [p for p in _list_entries(root) if (root / p).is_symlink()]
+
+
+def _list_entries(root):
     listing = subprocess.run(
         [
             "git",
@@ -34,8 +44,8 @@ def list_files(root):
     )
     if listing.returncode == 0:
         names = listing.stdout.decode().split("\0")
-        return sorted(Path(n) for n in names if n and (root / n).is_file())
-    return sorted(p.relative_to(root) for p in root.rglob("*") if p.is_file())
+        return sorted(Path(n) for n in names if n)
+    return sorted(p.relative_to(root) for p in root.rglob("*"))
 
 
 def list_cpp(root):

@@ -175,6 +175,16 @@ def test_rules_find(tmp_path, name, text, expected):
     assert len(found) == 1 and expected in found[0]
 
 
+def test_rules_find_a_link_out_of_the_tree(tmp_path):
+    plant(tmp_path, {"tests/a.py": ""})
+    (tmp_path / "tests" / "b.py").symlink_to("a.py")
+    assert rules.check(tmp_path)[0] == []
+    (tmp_path / ".venv").symlink_to("/nowhere/.venv")
+    assert rules.check(tmp_path)[0] == [
+        ".venv:1: a link to a path of one machine (/nowhere/.venv)"
+    ]
+
+
 def test_rules_pass_comments_strings_and_paths_of_every_machine(tmp_path):
     assert (
         problems_of(

@@ -51,9 +51,9 @@ constexpr std::array kTable = {
 // Clients shorten the conversation or `max_tokens` when they read these texts.
 std::string ContextLength(const LengthExceeded& length) {
   const std::string prompt = std::to_string(length.prompt_tokens);
-  if (length.max_new_tokens == 0) {
-    return "prompt is too long: " + prompt + " tokens > " + std::to_string(length.limit) +
-           " maximum";
+  if (length.max_new_tokens == 0 || length.prompt_tokens >= length.context) {
+    const std::uint32_t most = length.max_new_tokens == 0 ? length.limit : length.context - 1;
+    return "prompt is too long: " + prompt + " tokens > " + std::to_string(most) + " maximum";
   }
   return "input length and `max_tokens` exceed context limit: " + prompt + " + " +
          std::to_string(length.max_new_tokens) + " > " + std::to_string(length.context) +

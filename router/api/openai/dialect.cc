@@ -107,8 +107,11 @@ class Format final : public ErrorFormat {
   ApiError FromEngine(const GenerationError& error, const ApiOptions&) const override {
     ApiError api = router::FromEngine(error);
     if (api.field == "grammar") api.message = AboutGrammar(api.message, keys_.grammar);
-    const bool refusal = api.kind == kTemplate && api.field != "chat_template";
-    if (refusal) api.message = OfTemplate(api.message);
+    if (api.kind == kTemplate && api.field == "chat_template") {
+      api.message = "`chat_template` is not valid: " + api.message;
+    } else if (api.kind == kTemplate) {
+      api.message = OfTemplate(api.message);
+    }
     RenameField(api, FieldName(api.field, keys_));
     if (error.length) {
       api.message = ContextLength(*error.length);

@@ -62,7 +62,8 @@ constexpr auto kChat = json::Join(
         MakeFieldOf<ChatRequest, &ChatRequest::max_completion_tokens>("max_completion_tokens",
                                                                       "a positive integer"),
         MakeFieldOf<ChatRequest, &ChatRequest::logprobs>("logprobs", "a boolean"),
-        MakeFieldOf<ChatRequest, &ChatRequest::top_logprobs>("top_logprobs", "an integer"),
+        MakeFieldOf<ChatRequest, &ChatRequest::top_logprobs>("top_logprobs",
+                                                             "an integer from 0 on"),
         MakeFieldOf<ChatRequest, &ChatRequest::tools>("tools", "an array"),
         MakeFieldOf<ChatRequest, &ChatRequest::tool_choice>("tool_choice", "a string or an object"),
         MakeFieldOf<ChatRequest, &ChatRequest::modalities>("modalities", "an array of strings"),
@@ -90,7 +91,8 @@ constexpr auto kCompletion = json::Join(
     std::array{
         MakeFieldOf<CompletionRequest, &CompletionRequest::prompt>(
             "prompt", "a string, an array of strings or of token ids", true),
-        MakeFieldOf<CompletionRequest, &CompletionRequest::logprobs>("logprobs", "an integer"),
+        MakeFieldOf<CompletionRequest, &CompletionRequest::logprobs>("logprobs",
+                                                                     "an integer from 0 on"),
         MakeFieldOf<CompletionRequest, &CompletionRequest::echo>("echo", "a boolean"),
         MakeFieldOf<CompletionRequest, &CompletionRequest::suffix>("suffix", "a string"),
     });

@@ -72,6 +72,7 @@ std::variant<Wanted, ApiError> ReadChoice(const std::optional<json::Raw>& raw) {
     if (!known) return Bad(json::DescribeString(wanted.mode));
     return wanted;
   }
+  if (!choice.is(Value::Kind::kObject)) return Bad(raw->text.substr(0, 100));
   const Value* type = choice.Find("type");
   if (type == nullptr) return Bad("an object without `type`");
   if (type->text == "allowed_tools") return ReadAllowed(choice);

@@ -129,6 +129,9 @@ TEST(ParseTest, VariablesOfOtherProgramsAndOfTheTestsAreKnown) {
                         {"PENSTOCK_LONG_TESTS", "1"},
                         {"PENSTOCK_DEPS_DIR", "/deps"},
                         {"PENSTOCK_ISA", "avx2"},
+                        {"PENSTOCK_ORACLE_PYTHON", "/bin/python3"},
+                        {"PENSTOCK_TRANSFORMERS_PYTHON", "/bin/python3"},
+                        {"PENSTOCK_TRANSCRIPTS", "100"},
                         {"PENSTOCK_PROT", ""}}),
               IsEmpty());
 }

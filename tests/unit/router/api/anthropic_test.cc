@@ -292,6 +292,9 @@ TEST_F(AnthropicTest, LengthErrorsHaveTheTextsThatClientsRead) {
       LengthExceeded{.prompt_tokens = 100, .max_new_tokens = 200, .limit = 256, .context = 256};
   FailWith(error);
   ExpectRefusal(Body(), "input length and `max_tokens` exceed context limit: 100 + 200 > 256");
+  error.length->prompt_tokens = 256;  // a smaller `max_tokens` does not help
+  FailWith(error);
+  ExpectRefusal(Body(), "prompt is too long: 256 tokens > 255 maximum");
 }
 
 TEST_F(AnthropicTest, EachErrorHasItsTypeAndTheRequestsId) {

@@ -171,7 +171,7 @@ TEST_F(OpenAiCompletionsTest, AChatTemplateOfARequestDecidesTheRolesAndIsNamedIn
   EXPECT_THAT(sent(1).messages_json, HasSubstr("developer"));
   FailWith({ErrorKind::kTemplate, "syntax error: no (in <string>:1)", "chat_template", {}});
   const value error = boost::json::parse(post("{% if %}").body).at("error");
-  EXPECT_EQ(error.at("message"), "syntax error: no (in <string>:1)");
+  EXPECT_EQ(error.at("message"), "`chat_template` is not valid: syntax error: no (in <string>:1)");
   EXPECT_EQ(error.at("param"), "chat_template");
 }
 

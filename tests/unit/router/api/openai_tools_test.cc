@@ -152,6 +152,8 @@ TEST_F(OpenAiToolsTest, ChoicesThatAreNotKnownAreRefused) {
   const auto any = Post("/v1/chat/completions", Chat(R"("tool_choice":"any")"));
   EXPECT_EQ(any.status, 400);
   EXPECT_THAT(any.body, HasSubstr("must be none, auto, required, a function or allowed_tools"));
+  const auto list = Post("/v1/chat/completions", Chat(R"("tool_choice":["auto"])"));
+  EXPECT_THAT(list.body, HasSubstr(R"(allowed_tools. Given: [\"auto\"])"));
   const auto without =
       Post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"a"}],)"
                                    R"("tool_choice":"required"})");
