@@ -125,6 +125,7 @@ TEST_F(CudaBackendTest, ABatchInvariantSequenceHasTheSameBitsInAnyBatch) {
   options_.max_step_tokens = 64;  // more rows than one group of a product has
   for (const Quantization form : {Quantization::kNone, Quantization::kInt8, Quantization::kFp8}) {
     options_.quantization = form;
+    options_.kv_type = form == Quantization::kFp8 ? KvType::kFp8 : KvType::kAuto;
     auto alone = ModelRunner::Open(OnGpu(options_, *gpu_, true, true));
     auto among = ModelRunner::Open(OnGpu(options_, *gpu_, true, true));
     ASSERT_TRUE(alone != nullptr && among != nullptr);
