@@ -22,7 +22,8 @@ VARIANTS = {
     # No layer is dense.
     "v5_sparse": Variant(BASE | {
         "first_k_dense_replace": 0, "layer_types": ["full_attention"] + ["sliding_attention"] * 3,
-        "num_shared_experts": 1, "sliding_window": 16, "routed_scaling_factor": 1.0, "tie_word_embeddings": True, "dtype": "float32",
+        "num_shared_experts": 1, "sliding_window": 16, "routed_scaling_factor": 1.0, "tie_word_embeddings": True,
+        "dtype": "float32",
         "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}}),
 }
 
