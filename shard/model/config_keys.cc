@@ -154,7 +154,8 @@ absl::StatusOr<Routing> ReadRouting(const ConfigReader& config, std::uint32_t ex
   constexpr std::uint32_t kMaxExperts = 1u << 16;
   Routing routing;
   routing.experts = experts;
-  for (const char* key : {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"}) {
+  for (const char* key :
+       {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"}) {
     PENSTOCK_ASSIGN_OR_RETURN(routing.experts,
                               config.IntegerOr(key, routing.experts, 1, kMaxExperts));
   }

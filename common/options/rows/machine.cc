@@ -28,13 +28,13 @@ constexpr OptionSpec kRows[] = {
                "free memory (0.5, 50%); auto takes what the running batch can need, at most half "
                "of the free memory on a CPU.",
                {.allow_auto = true, .components = kLauncher | kShard}),
-    OptionSpec(
-        "kv-cache-dtype", Type::kString, "auto",
-        "Type of the KV cache; auto takes that of --dtype, int8 and fp8_e4m3fn (on a GPU) take half "
-        "the memory of bfloat16.",
-        {.components = kLauncher | kShard,
-         .refusal = "give auto, float32, bfloat16 or int8, or fp8_e4m3fn on a GPU",
-         .harmless = "auto|float32|bfloat16|int8|fp8_e4m3fn"}),
+    OptionSpec("kv-cache-dtype", Type::kString, "auto",
+               "Type of the KV cache; auto takes that of --dtype, int8 and fp8_e4m3fn (on a GPU) "
+               "take half "
+               "the memory of bfloat16.",
+               {.components = kLauncher | kShard,
+                .refusal = "give auto, float32, bfloat16 or int8, or fp8_e4m3fn on a GPU",
+                .harmless = "auto|float32|bfloat16|int8|fp8_e4m3fn"}),
     OptionSpec("weights-cache", Type::kPath, "",
                "Folder that keeps packed weights and warm-up times, so that the next start is "
                "faster. It takes as much disk as the weights; unset: nothing is kept.",

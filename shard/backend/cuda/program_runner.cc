@@ -157,8 +157,7 @@ absl::Status ProgramRunner::Run(const EmbedOp& op, const Step& step) {
 }
 
 absl::Status ProgramRunner::Run(const PositionsOp& op, const Step& step) {
-  const std::uint32_t entries =
-      op.table == kNoWeight ? 0 : weights_.RowsOf(op.table);
+  const std::uint32_t entries = op.table == kNoWeight ? 0 : weights_.RowsOf(op.table);
   return AddPositions({step.inputs->positions, Weight(op.table), Rows(op.out), step.rows,
                        program_.Width(op.out), op.offset, entries},
                       dtype_, gpu_.stream());

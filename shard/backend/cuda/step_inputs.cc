@@ -29,8 +29,7 @@ std::size_t StepInputs::MostBytes(const InputLimits& limits, const std::vector<R
   for (const RopeSpec& rope : ropes) row += 2 * AnglesOfARow(rope) * sizeof(float);
   const std::size_t arrays =
       4 + 2 * kMostKvGroups + 4 * std::size_t{limits.windows} + 2 * ropes.size();
-  return limits.rows * row +
-         std::size_t{limits.windows} * limits.items * sizeof(AttentionItem) +
+  return limits.rows * row + std::size_t{limits.windows} * limits.items * sizeof(AttentionItem) +
          limits.blocks * sizeof(std::uint32_t) + arrays * kAlignment;
 }
 

@@ -129,7 +129,7 @@ class StepInputs {
   std::array<std::vector<std::int64_t>, kMostKvGroups> cache_rows_;
   std::array<std::vector<std::uint32_t>, kMostKvGroups> blocks_;
   std::array<std::vector<std::uint32_t>, kMostKvGroups> tables_;  // by segment
-  std::vector<RopeTable> angles_;  // by rope
+  std::vector<RopeTable> angles_;                                 // by rope
   std::vector<AttentionWork> work_;
   Offsets offsets_;
   bool is_decode_ = false;

@@ -301,7 +301,8 @@ constexpr std::uint32_t kManySlots = 16;
 
 absl::Status ExpertLinear(const ExpertLinearArgs& args, DType dtype, Stream stream) {
   if (args.slots == 0) return absl::OkStatus();
-  const bool fragments = dtype == DType::kBFloat16 && args.in_width % SkinnyStep(WeightForm::kPlain) == 0;
+  const bool fragments =
+      dtype == DType::kBFloat16 && args.in_width % SkinnyStep(WeightForm::kPlain) == 0;
   if (!fragments) {
     const dim3 grid(CeilDivide(args.out_width, kPlainWarps), args.experts);
     return ForElement(dtype, [&](auto element) {

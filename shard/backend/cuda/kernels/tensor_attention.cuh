@@ -5,8 +5,8 @@
 // at the end. Query m of a block is row m / group, head m % group. Keys and values go through
 // shared memory in two turns: while a tile is multiplied, the next one is on its way.
 //
-// Keys and values of one byte arrive in a place of their own. From there each tile is widened, which
-// is exact, into one tile of bfloat16 that keys and values take in turns.
+// Keys and values of one byte arrive in a place of their own. From there each tile is widened,
+// which is exact, into one tile of bfloat16 that keys and values take in turns.
 #pragma once
 
 #include <cstdint>
@@ -476,7 +476,8 @@ absl::Status Launch(const AttentionArgs& args, std::uint32_t count, Stream strea
 
 template <int kDim, bool kBytes, bool kAdjusted>
 absl::Status LaunchBoth(const AttentionArgs& args, Stream stream) {
-  PENSTOCK_RETURN_IF_ERROR((Launch<kDim, false, kBytes, kAdjusted>(args, args.chunk_count, stream)));
+  PENSTOCK_RETURN_IF_ERROR(
+      (Launch<kDim, false, kBytes, kAdjusted>(args, args.chunk_count, stream)));
   return Launch<kDim, true, kBytes, kAdjusted>(args, args.item_count, stream);
 }
 

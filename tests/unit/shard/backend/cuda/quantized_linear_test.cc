@@ -216,8 +216,8 @@ TEST_P(QuantizedTest, AGateAfterItHasTheBitsOfItsOwnKernel) {
     SkinnyArgs args{Args(in, weight, both, size.rows)};
     if (size.bias) args.linear.bias = bias.data();
     ASSERT_TRUE(Ran(SkinnyLinear(args, nullptr)));
-    ASSERT_TRUE(
-        Ran(ActivateGate({both.data(), want.data(), size.rows, size.width}, DType::kBFloat16, nullptr)));
+    ASSERT_TRUE(Ran(ActivateGate({both.data(), want.data(), size.rows, size.width},
+                                 DType::kBFloat16, nullptr)));
     args.gated = true;
     args.linear.out = got.data();
     ASSERT_TRUE(Ran(SkinnyLinear(args, nullptr)));
