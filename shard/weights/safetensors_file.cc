@@ -72,6 +72,9 @@ absl::Status SafetensorsFile::ReadHeader() {
   if (std::memcmp(prefix.data(), "GGUF", 4) == 0) {
     return absl::InvalidArgumentError("is a GGUF file, which is not read, and not safetensors");
   }
+  if (std::memcmp(prefix.data(), "version ", 8) == 0) {
+    return absl::InvalidArgumentError("is a pointer of Git LFS, not the weights; run git lfs pull");
+  }
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < 8; ++i) length |= std::uint64_t{prefix[i]} << (8 * i);
   const std::uint64_t limit = std::min(kMaxHeaderBytes, size - 8);

@@ -395,6 +395,13 @@ const BadFiles kBadFiles[] = {
      "qwen2-v4_tied",
      [](const ModelFolder& folder) { folder.Write(kWeights, "GGUF" + std::string(200, '\3')); },
      {"model.safetensors: is a GGUF file, which is not read"}},
+    {"pointer_of_git_lfs",
+     "gemma2-v4_softcaps",
+     [](const ModelFolder& folder) {
+       folder.Write(kWeights,
+                    "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 123\n");
+     },
+     {"model.safetensors: is a pointer of Git LFS"}},
     {"adapter",
      "llama-v4_linear",
      [](const ModelFolder& folder) {
