@@ -9,13 +9,16 @@
 namespace penstock::shard::cuda {
 namespace {
 
-// By index of a weight: whether it may be quantized.
-std::vector<bool> MatricesOfLayers(const Program& program, std::size_t count) {
+// By index of a weight: whether it may be quantized. Layers may differ in width, so columns_of
+// (index) gives that of the matrix itself.
+template <class ColumnsOf>
+std::vector<bool> MatricesOfLayers(const Program& program, std::size_t count,
+                                   const ColumnsOf& columns_of) {
   std::vector<bool> found(count, false);
   for (const Op& op : program.body) {
     if (const auto* linear = std::get_if<LinearOp>(&op); linear != nullptr) {
-      found[static_cast<std::size_t>(linear->weight)] =
-          program.Width(linear->in) % SkinnyStep(WeightForm::kFp8) == 0;
+      const auto index = static_cast<std::size_t>(linear->weight);
+      found[index] = columns_of(index) % SkinnyStep(WeightForm::kFp8) == 0;
     }
   }
   for (const Op& op : program.head) {
@@ -31,7 +34,9 @@ std::vector<bool> MatricesOfLayers(const Program& program, std::size_t count) {
 std::uint64_t DeviceWeightBytes(const Program& program, const WeightPlan& plan, DType dtype,
                                 WeightForm form) {
   if (form == WeightForm::kPlain) return plan.Bytes(dtype);
-  const std::vector<bool> quantized = MatricesOfLayers(program, plan.targets.size());
+  const std::vector<bool> quantized =
+      MatricesOfLayers(program, plan.targets.size(),
+                       [&plan](std::size_t index) { return plan.targets[index].columns; });
   std::uint64_t bytes = 0;
   for (std::size_t i = 0; i < plan.targets.size(); ++i) {
     const WeightTarget& target = plan.targets[i];
@@ -45,7 +50,11 @@ absl::Status DeviceWeights::Load(const Program& program, const WeightSource& sou
                                  const LoadProgress& progress, WeightForm form) {
   const auto count = static_cast<std::size_t>(source.Count());
   std::vector<bool> quantized(count, false);
-  if (form != WeightForm::kPlain) quantized = MatricesOfLayers(program, count);
+  if (form != WeightForm::kPlain) {
+    quantized = MatricesOfLayers(program, count, [&source](std::size_t index) {
+      return static_cast<std::uint64_t>(source.Columns(static_cast<std::int32_t>(index)));
+    });
+  }
   PENSTOCK_ASSIGN_OR_RETURN(WeightUploader uploader,
                             WeightUploader::Create(gpu_, source, progress));
   for (std::size_t i = 0; i < count; ++i) {
