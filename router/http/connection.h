@@ -135,7 +135,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool draining_ = false;
   bool aborting_ = false;
   Time answer_deadline_ = Time::max();  // of the answer in progress
-  Time abort_at_ = Time::max();         // no write goes on behind it
+  Time abort_at_ = Time::max();         // no write goes on after it
   std::uint64_t received_ = 0;
 };
 

@@ -119,7 +119,7 @@ class StepInputs {
   std::uint32_t kv_window_ = 0;
   std::vector<RopeSpec> ropes_;
   KvBlocks scratch_;
-  std::size_t window_tables_ = 0;     // where the tables of KV group 1 begin: behind all others
+  std::size_t window_tables_ = 0;     // where the tables of KV group 1 begin: after all others
   std::array<GpuMemory, 2> staging_;  // pinned
   std::size_t turn_ = 0;
   GpuMemory device_;

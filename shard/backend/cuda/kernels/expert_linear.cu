@@ -283,7 +283,7 @@ __global__ void __launch_bounds__(kManyThreads) ManySlotsKernel(ExpertLinearArgs
     LoadTurn(args, slots, first, 0, turns);
     for (int at = 0, turn = 0; at < depth; at += kDepth, turn = 1 - turn) {
       WaitForCopies<0>();
-      __syncthreads();  // the turn is there, and nobody reads the other one any more
+      __syncthreads();  // this tile has arrived, and the other one has been read
       if (at + kDepth < depth) {
         LoadTurn(args, slots, first, at + kDepth, turns + (1 - turn) * kTurn);
       }

@@ -105,8 +105,8 @@ __device__ void LoadCache(const AttentionArgs& args, const Job& job, const void*
   }
 }
 
-// Makes the tile of bfloat16 from the bytes that have arrived, and waits for all threads. Nobody
-// reads the tile before this one any more. Nothing to do where the copies are the tile.
+// Makes the tile of bfloat16 from the bytes that have arrived, and waits for all threads. The tile
+// before it has been read. Nothing to do where the copies are the tile.
 template <class G>
 __device__ void Widen(const Bf16* arrived, Bf16* tile) {
   if constexpr (G::kBytes) {
@@ -298,7 +298,7 @@ __device__ void Attend(const AttentionArgs& args, const Job& job, const Shared<G
   for (int first = job.begin; first < job.end; first += G::kKeys, turn = 1 - turn) {
     const int next = first + G::kKeys;
     WaitForCopies<1>();
-    __syncthreads();  // the keys are there, and nobody reads the tile before this one any more
+    __syncthreads();  // the keys are there, and the tile before has been read
     Widen<G>(shared.Keys(turn), shared.keys);
     if (next < job.end) LoadCache<G>(args, job, args.keys, next, shared.Keys(1 - turn));
     EndCopyGroup();

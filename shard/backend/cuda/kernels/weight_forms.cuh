@@ -9,7 +9,7 @@
 
 namespace penstock::shard::cuda {
 
-// The sign and the seven bits behind it take their places in a bfloat16 whose exponent is too small
+// The sign and the seven bits after it take their places in a bfloat16 whose exponent is too small
 // by 120, the difference of the biases. A product with 2^120 corrects it, for subnormal values too.
 // The code of NaN gives 480.
 __device__ inline std::uint32_t WidenFp8(std::uint32_t bytes_and_signs) {
