@@ -155,7 +155,7 @@ def test_the_plan_is_printed_before_loading_and_the_cache_size_is_obeyed():
         block_bytes = facts.kv_groups[0].bytes_per_token * facts.block_size
         assert list(warm.blocks) == [(8 << 20) // block_bytes]
         output = group.processes[0].output()
-        assert output.index("memory plan of rank 0") < output.index("loaded ")
+        assert output.index("memory plan of rank 0") < output.index("read and packed in")
         assert "computes in float32" in output
         assert output.index("warm-up: times steps") < output.index("step times measured")
 
