@@ -90,7 +90,7 @@ absl::Status CheckKeys(const json::object& object) {
   return absl::OkStatus();
 }
 
-// Methods of initialisation that leave the base weights as they are.
+// Refuses methods of initialisation that change the weights of the base model.
 absl::Status CheckInitialisation(const json::object& object) {
   const json::value* value = object.if_contains("init_lora_weights");
   if (value == nullptr || !value->is_string()) return absl::OkStatus();

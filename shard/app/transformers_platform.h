@@ -8,7 +8,8 @@
 
 namespace penstock::shard {
 
-// Unavailable if there is no Python interpreter. open_model starts it; what it lacks is its error.
+// Unavailable if there is no Python interpreter. open_model starts the child and returns its
+// errors, for example a missing package.
 absl::StatusOr<Platform> OpenTransformersPlatform(const options::Values& values);
 
 }  // namespace penstock::shard

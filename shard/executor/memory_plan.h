@@ -55,7 +55,7 @@ absl::StatusOr<std::uint64_t> ChooseKvBytes(const MemoryNeeds& needs, std::uint6
 // -v)". ResourceExhausted with the same line if it does not fit.
 absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::uint64_t free_bytes);
 
-// ResourceExhausted if a given number of bytes is less than one block.
+// Returns ResourceExhausted if the size that the operator gave is less than one block.
 absl::Status CheckOneBlockFits(const KvMemory& kv, const PagedLayout& layout);
 
 // Of what the states of sequences leave of the cache's memory, snapshots may take 1 /

@@ -137,7 +137,8 @@ class DecoderBuilder {
   void Rope() { Rope(spec_.rope); }
   void Rope(const RopeSpec& rope);
   void NoRope();  // writes K and V only
-  // Rotates only, where norms of the heads follow; NoRope ends the sequence.
+  // Rotates queries and keys without writing K and V, for models that norm heads after RoPE. NoRope
+  // writes them later.
   void Rotate(const RopeSpec& rope);
   // Multiplies the queries of the Rope or NoRope before.
   void GrowQueries(const QueryGrowth& growth);

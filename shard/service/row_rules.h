@@ -28,7 +28,7 @@ class RowRules {
   // For each plan, in this order: BeginPlan, Place for each row, EndPlan, CheckWrite for each
   // decode, CheckSegments. After an error the state is undefined.
   void BeginPlan();
-  // `committed` positions of the sequence are written.
+  // `committed`: how many positions of the sequence the cache holds already.
   absl::Status Place(SlotId slot, std::uint32_t width, std::uint32_t committed);
   absl::Status EndPlan();
   // `end`: after the last position that the decode writes.

@@ -1,5 +1,5 @@
-// The inputs of a step on the device: all that differs from step to step. They lie one behind the
-// other and take one copy, or two where a KV group has block tables of its own. Their addresses
+// The inputs of a step on the device: all that differs from step to step. They are contiguous, so
+// one copy sends them, or two where a KV group has block tables of its own. Their addresses
 // depend only on the numbers of rows, logit rows and items, so that a recorded graph finds them.
 // Two staging buffers on the host serve alternate steps, so that one step can be prepared before
 // the copy of the last one is done.

@@ -1,6 +1,6 @@
-// A matrix [N, K] that is stored as its transpose, in words of 32 bits that hold several values of
-// one column or of one row: AWQ and GPTQ. weight = (value - zero) * scale of the group of its
-// column k.
+// A matrix [N, K] in the layout of AWQ and GPTQ: its transpose is stored, and a word of 32 bits
+// holds several values of one column or of one row. Columns form groups, each with a zero and a
+// scale: weight = (value - zero) * scale.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Products of few rows with weights of one byte. As skinny_linear.cu, but 16 bytes of a lane are 16
-// weights, and a step of four lanes is 64. Weights become bfloat16 in registers, exactly, and the
-// scale of a row of weights multiplies its sum at the end. The order of additions depends on
-// in_width alone.
+// Products of few rows with weights of one byte. It works as skinny_linear.cu. A thread loads 16
+// bytes, which are 16 weights here, so four threads take 64 columns in a step. Weights become
+// bfloat16 in registers without loss. The scale of a row of weights multiplies its sum at the end.
+// The order of additions depends on in_width alone.
 //
 // Inputs are loaded one round before they are needed and not two, as the weights are: they come
 // from the caches, and registers for more weights on their way are worth more.
@@ -23,7 +23,7 @@ using Weights = Bytes16[kSteps][2];  // rows l/4 and l/4 + 8
 template <int kSteps, int kTiles>
 using Inputs = Bytes16[kSteps][kTiles][kInPieces];  // row l/4 of each tile of 8
 
-// The range of steps of a warp, and the addresses from which a lane reads.
+// The range of steps of a warp, and the addresses that one of its threads reads.
 struct Place {
   int first, end;
   const std::uint8_t* weights[2];

@@ -25,7 +25,7 @@ using Weights = Bytes16[kSteps][2];  // rows l/4 and l/4 + 8
 template <int kSteps, int kTiles>
 using Inputs = Bytes16[kSteps][kTiles];  // rows l/4 of each tile of 8
 
-// The range of steps of a warp, and the addresses from which a lane reads.
+// The range of steps of a warp, and the addresses that one of its threads reads.
 template <int kTiles>
 struct Place {
   int first, end;

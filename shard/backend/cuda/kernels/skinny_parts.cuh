@@ -1,5 +1,5 @@
-// What the kernels for products of few rows share: how thread blocks divide the product, and what
-// follows the sums. A block computes kOut columns for all rows of the input; its warps share out
+// Shared by the kernels for products of few rows: how thread blocks divide a product, and how sums
+// become outputs. A block computes kOut columns for all rows of the input; its warps share out
 // in_width and leave partial sums, which are added in the order of the warps.
 #pragma once
 
@@ -24,8 +24,8 @@ std::uint32_t BlocksOf(const SkinnyArgs& args) {
   return CeilDivide(columns, kGated ? kOut / 2 : kOut);
 }
 
-// The row of `weight` of a lane, in the lower or the upper half of its fragment. Gated: eight rows
-// of the gate, then the rows of `up` that belong to them.
+// The row of `weight` that a thread of the warp loads for one half of its fragment. In a gated
+// product eight rows of the gate come first, then the rows of `up` that belong to them.
 template <bool kGated>
 __device__ std::uint32_t WeightRow(const LinearArgs& linear, int lane, int half) {
   const std::uint32_t rows = kGated ? linear.out_width / 2 : linear.out_width;

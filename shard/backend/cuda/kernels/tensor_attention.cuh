@@ -5,8 +5,8 @@
 // at the end. Query m of a block is row m / group, head m % group. Keys and values go through
 // shared memory in two turns: while a tile is multiplied, the next one is on its way.
 //
-// Keys and values of one byte arrive in a place of their own. From there each tile is widened,
-// which is exact, into one tile of bfloat16 that keys and values take in turns.
+// Keys and values of one byte are copied to a buffer of their own. Each tile is then widened to
+// bfloat16 without loss. One widened tile holds keys and values in turn.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ struct Job {
   unsigned block_shift;
 };
 
-// What a thread holds of its warp's rows: of row lane / 4 at [0], of the one 8 further at [1].
+// The state that a thread keeps for two rows of its warp: row threadIdx.x % 32 / 4 at index 0, and
+// the row 8 further at index 1.
 template <class G>
 struct Rows {
   float out[G::kOutTiles][4] = {};

@@ -1,6 +1,6 @@
-// LoRA adapters against PEFT: the goldens of tests/data/goldens/adapters, on each backend, whole
-// and in chunks, on one rank and on two. With backend cpu each row of a batch has the bits that it
-// has alone.
+// Compares LoRA adapters with PEFT by the goldens of tests/data/goldens/adapters: on each backend,
+// on one and two ranks, with the prompt whole and in chunks. On backend cpu a row has the same bits
+// in a batch as alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
