@@ -18,6 +18,10 @@ struct EngineClock {
 };
 using Time = EngineClock::time_point;
 
+inline double Milliseconds(Duration duration) {
+  return static_cast<double>(duration.count()) * 1e-6;
+}
+
 // The steady clock of this process as engine time. Not for the core.
 inline Time SteadyNow() {
   return Time(

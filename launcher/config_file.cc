@@ -13,7 +13,7 @@ namespace {
 
 using options::ConfigEntry;
 
-std::string Place(const std::string& name, const YAML::Mark& mark) {
+std::string PlaceInFile(const std::string& name, const YAML::Mark& mark) {
   return mark.is_null() ? name : name + ":" + std::to_string(mark.line + 1);
 }
 
@@ -26,7 +26,7 @@ constexpr char kForm[] = "must be lines of `name: value`, such as `port: 3000`";
 absl::StatusOr<ConfigEntry> ReadEntry(const YAML::Node& key, const YAML::Node& value,
                                       const std::string& name) {
   ConfigEntry entry;
-  entry.where = Place(name, key.Mark());
+  entry.where = PlaceInFile(name, key.Mark());
   if (!key.IsScalar()) return Broken(entry.where, kForm);
   entry.key = key.Scalar();
   if (value.IsScalar()) {
@@ -49,7 +49,7 @@ absl::StatusOr<std::vector<ConfigEntry>> ReadMap(const YAML::Node& root, const s
   if (root.IsNull()) return entries;
   if (!root.IsMap()) {
     const std::string given = root.IsScalar() ? ". Given: " + root.Scalar() : "";
-    return Broken(Place(name, root.Mark()), kForm + given);
+    return Broken(PlaceInFile(name, root.Mark()), kForm + given);
   }
   for (const auto& pair : root) {
     absl::StatusOr<ConfigEntry> entry = ReadEntry(pair.first, pair.second, name);
@@ -70,7 +70,7 @@ absl::StatusOr<std::vector<ConfigEntry>> ParseConfigText(const std::string& text
   try {
     return ReadMap(YAML::Load(text), name);
   } catch (const YAML::Exception& error) {
-    return Broken(Place(name, error.mark), "not YAML: " + error.msg);
+    return Broken(PlaceInFile(name, error.mark), "not YAML: " + error.msg);
   }
 }
 

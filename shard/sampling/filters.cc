@@ -13,8 +13,6 @@ namespace {
 
 using Candidates = std::vector<Candidate>;
 
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-
 bool LowerId(const Candidate& a, const Candidate& b) { return a.token < b.token; }
 
 float MaxLogit(const Candidates& candidates) {

@@ -11,8 +11,6 @@
 namespace penstock::shard {
 namespace {
 
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-
 // Writes the maximum of each full block. A NaN counts as -inf; returns true if there was one.
 bool Scan(const float* x, std::size_t blocks, float* maxima) {
   const __m128 lowest = _mm_set1_ps(kMinusInfinity);

@@ -5,10 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
 namespace penstock::shard {
+
+inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 struct RowMaximum {
   std::uint32_t token = 0;  // the lowest id of equal logits

@@ -14,8 +14,6 @@
 namespace penstock::shard {
 namespace {
 
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
-
 double LogSumExp(std::span<const float> logits, float max_logit) {
   return max_logit + std::log(SumOfExponents(logits, max_logit));
 }

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "common/round_up.h"
 #include "common/status.h"
 #include "shard/weights/weight_source.h"
 
 namespace penstock::shard {
 namespace {
 
-constexpr std::uint64_t kAlignment = 64;
 constexpr std::uint64_t kChunkBytes = 4 << 20;
 
 }  // namespace
@@ -43,7 +43,7 @@ absl::StatusOr<LoadedWeights> LoadWeights(const Checkpoint& checkpoint, const We
       done += count * row_bytes;
       PENSTOCK_RETURN_IF_ERROR(report());
     }
-    next += (weights.views.back().Bytes() + kAlignment - 1) / kAlignment * kAlignment;
+    next += RoundUp(weights.views.back().Bytes(), kCacheLineBytes);
   }
   return weights;
 }

@@ -1,4 +1,5 @@
 #include "shard/weights/memory_region.h"
+#include "common/round_up.h"
 
 #include <sys/mman.h>
 
@@ -12,10 +13,6 @@ namespace {
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr int kProtection = PROT_READ | PROT_WRITE;
 constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
-
-std::size_t RoundUp(std::size_t value, std::size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 bool NoTransparentHugePages() {
   std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");

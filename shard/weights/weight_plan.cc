@@ -6,13 +6,12 @@
 #include <unordered_set>
 #include <utility>
 
+#include "common/round_up.h"
 #include "common/status.h"
 #include "shard/weights/stored_matrix.h"
 
 namespace penstock::shard {
 namespace {
-
-constexpr std::uint64_t kAlignment = 64;
 
 bool IsIgnored(const WeightPlan& plan, const std::string& name) {
   return std::any_of(plan.ignored_suffixes.begin(), plan.ignored_suffixes.end(),
@@ -33,7 +32,7 @@ std::uint64_t WeightPlan::Bytes(DType dtype) const {
   std::uint64_t sum = 0;
   for (const WeightTarget& target : targets) {
     const std::uint64_t bytes = target.Elements() * DTypeBytes(dtype);
-    sum += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    sum += RoundUp(bytes, kCacheLineBytes);
   }
   return sum;
 }

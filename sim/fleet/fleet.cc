@@ -19,8 +19,6 @@ namespace {
 using scheduler::Outputs;
 using scheduler::StepShape;
 
-double Milliseconds(Duration duration) { return static_cast<double>(duration.count()) * 1e-6; }
-
 StepShape ShapeOf(std::span<const SegmentLoad> loads) {
   StepShape shape;
   for (const SegmentLoad& load : loads) {

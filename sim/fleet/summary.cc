@@ -8,8 +8,6 @@
 namespace penstock::sim {
 namespace {
 
-double Milliseconds(Duration duration) { return static_cast<double>(duration.count()) * 1e-6; }
-
 // End to end per output token.
 Duration Normalised(const RequestRecord& record) {
   return (*record.end - record.arrival) / std::max(1U, record.output_tokens);

@@ -23,8 +23,6 @@ using chart::Chart;
 using chart::Curve;
 
 double Seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
-double Milliseconds(Duration duration) { return static_cast<double>(duration.count()) * 1e-6; }
-
 json::object ToObject(const Percentiles& p) {
   return {{"mean", p.mean}, {"p50", p.p50}, {"p90", p.p90}, {"p99", p.p99}, {"max", p.max}};
 }

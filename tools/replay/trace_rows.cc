@@ -6,7 +6,7 @@ namespace {
 using options::OptionSpec;
 using options::Type;
 
-constexpr OptionSpec kRows[] = {
+constexpr OptionSpec kTraceRows[] = {
     OptionSpec("machine", Type::kString, "h100-llama-3-8b-tp1",
                "Machine whose step times are simulated: MACHINE-MODEL-tpN[-fp8][-generic], for "
                "example a100-llama-3-70b-tp4."),
@@ -101,6 +101,6 @@ constexpr OptionSpec kRows[] = {
 
 }  // namespace
 
-std::span<const OptionSpec> TraceRows() { return kRows; }
+std::span<const OptionSpec> TraceRows() { return kTraceRows; }
 
 }  // namespace penstock::replay

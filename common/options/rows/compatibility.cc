@@ -4,7 +4,7 @@ namespace penstock::options {
 
 namespace {
 
-constexpr OptionSpec kRows[] = {
+constexpr OptionSpec kCompatibilityRows[] = {
     OptionSpec(
         "api-profile", OneOf("penstock|tgi|djl"), "penstock",
         "Server that Penstock replaces: its errors, names and routes are used where dialects "
@@ -37,6 +37,6 @@ constexpr OptionSpec kRows[] = {
 
 }  // namespace
 
-std::span<const OptionSpec> CompatibilityRows() { return kRows; }
+std::span<const OptionSpec> CompatibilityRows() { return kCompatibilityRows; }
 
 }  // namespace penstock::options

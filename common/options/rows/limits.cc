@@ -4,7 +4,7 @@ namespace penstock::options {
 
 namespace {
 
-constexpr OptionSpec kRows[] = {
+constexpr OptionSpec kLimitRows[] = {
     OptionSpec("max-concurrent-requests", Int(1, 65536), "128",
                "Maximum number of running and waiting requests; a further one gets status 429."),
     OptionSpec("max-input-tokens", Int(1, 16777216), "",
@@ -51,6 +51,6 @@ constexpr OptionSpec kRows[] = {
 
 }  // namespace
 
-std::span<const OptionSpec> LimitRows() { return kRows; }
+std::span<const OptionSpec> LimitRows() { return kLimitRows; }
 
 }  // namespace penstock::options

@@ -4,7 +4,7 @@ namespace penstock::options {
 
 namespace {
 
-constexpr OptionSpec kRows[] = {
+constexpr OptionSpec kLogRows[] = {
     OptionSpec("log-level", OneOf("debug|info|warning|error"), "info",
                "Lowest level that is logged.", {.components = kAllComponents & ~kTool}),
     OptionSpec("log-format", OneOf("text|json"), "text",
@@ -31,6 +31,6 @@ constexpr OptionSpec kRows[] = {
 
 }  // namespace
 
-std::span<const OptionSpec> LogRows() { return kRows; }
+std::span<const OptionSpec> LogRows() { return kLogRows; }
 
 }  // namespace penstock::options

@@ -9,7 +9,7 @@ std::optional<std::string> CanonicalWeights(std::string_view text) {
   return std::string(text == "coded" ? "compressed" : text);
 }
 
-constexpr OptionSpec kRows[] = {
+constexpr OptionSpec kMachineRows[] = {
     OptionSpec("num-shard", Int(1, 64), "1",
                "Ranks that the model is divided over (tensor parallelism).",
                {.aliases = "tensor-parallel-size"}),
@@ -71,6 +71,6 @@ constexpr OptionSpec kRows[] = {
 
 }  // namespace
 
-std::span<const OptionSpec> MachineRows() { return kRows; }
+std::span<const OptionSpec> MachineRows() { return kMachineRows; }
 
 }  // namespace penstock::options

@@ -18,7 +18,7 @@ constexpr std::string_view kToolFormats =
     "granite|hermes|kimi_k2|llama3_json|llama4_pythonic|minimax_m1|minimax_m2|mistral_v3|"
     "mistral_v11|phi4|qwen3_coder|seed_oss|think";
 
-constexpr OptionSpec kRows[] = {
+constexpr OptionSpec kModelRows[] = {
     OptionSpec("model-id", Type::kModel, "",
                "Model to serve: a folder with config.json, tokenizer.json and safetensors files, "
                "or a Hugging Face model id (org/name).",
@@ -88,6 +88,6 @@ constexpr OptionSpec kRows[] = {
 
 }  // namespace
 
-std::span<const OptionSpec> ModelRows() { return kRows; }
+std::span<const OptionSpec> ModelRows() { return kModelRows; }
 
 }  // namespace penstock::options

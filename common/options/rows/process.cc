@@ -4,7 +4,7 @@ namespace penstock::options {
 
 namespace {
 
-constexpr OptionSpec kRows[] = {
+constexpr OptionSpec kProcessRows[] = {
     OptionSpec("startup-timeout", Duration(0, 86400), "300s",
                "Longest time without progress until the server is ready: seconds, or 250ms, 90s, "
                "5m; 0 waits without limit."),
@@ -66,6 +66,6 @@ constexpr OptionSpec kRows[] = {
 
 }  // namespace
 
-std::span<const OptionSpec> ProcessRows() { return kRows; }
+std::span<const OptionSpec> ProcessRows() { return kProcessRows; }
 
 }  // namespace penstock::options

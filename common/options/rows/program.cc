@@ -4,7 +4,7 @@ namespace penstock::options {
 
 namespace {
 
-constexpr OptionSpec kRows[] = {
+constexpr OptionSpec kProgramRows[] = {
     OptionSpec(
         "help", Type::kString, "",
         "Print the options and exit; --help=GROUP, such as --help=reach, prints those of one "
@@ -33,6 +33,6 @@ constexpr OptionSpec kRows[] = {
 
 }  // namespace
 
-std::span<const OptionSpec> ProgramRows() { return kRows; }
+std::span<const OptionSpec> ProgramRows() { return kProgramRows; }
 
 }  // namespace penstock::options

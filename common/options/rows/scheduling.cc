@@ -11,7 +11,7 @@ std::optional<std::string> CanonicalBatching(std::string_view text) {
   return std::string(text);
 }
 
-constexpr OptionSpec kRows[] = {
+constexpr OptionSpec kSchedulingRows[] = {
     OptionSpec(
         "target-inter-token-ms", Float(0, 3600000), "0",
         "Longest step in milliseconds while requests decode; the cost model shortens prefill "
@@ -108,6 +108,6 @@ constexpr OptionSpec kRows[] = {
 
 }  // namespace
 
-std::span<const OptionSpec> SchedulingRows() { return kRows; }
+std::span<const OptionSpec> SchedulingRows() { return kSchedulingRows; }
 
 }  // namespace penstock::options

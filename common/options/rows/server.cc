@@ -4,7 +4,7 @@ namespace penstock::options {
 
 namespace {
 
-constexpr OptionSpec kRows[] = {
+constexpr OptionSpec kServerRows[] = {
     OptionSpec("port", Int(0, 65535), "3000",
                "Port of the HTTP server; 0 takes a free one and prints it.", {.short_name = 'p'}),
     OptionSpec("hostname", Type::kString, "127.0.0.1",
@@ -83,6 +83,6 @@ constexpr OptionSpec kRows[] = {
 
 }  // namespace
 
-std::span<const OptionSpec> ServerRows() { return kRows; }
+std::span<const OptionSpec> ServerRows() { return kServerRows; }
 
 }  // namespace penstock::options

@@ -4,7 +4,7 @@ namespace penstock::options {
 
 namespace {
 
-constexpr OptionSpec kRows[] = {
+constexpr OptionSpec kSimulationRows[] = {
     OptionSpec("step-time", Duration(0, 3600), "0ms", "Time of every simulated step.",
                {.advanced = true, .components = kLauncher | kSimshard}),
     OptionSpec("token-time", Duration(0, 3600), "0ms",
@@ -56,6 +56,6 @@ constexpr OptionSpec kRows[] = {
 
 }  // namespace
 
-std::span<const OptionSpec> SimulationRows() { return kRows; }
+std::span<const OptionSpec> SimulationRows() { return kSimulationRows; }
 
 }  // namespace penstock::options

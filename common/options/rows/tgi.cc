@@ -6,7 +6,7 @@ namespace penstock::options {
 
 namespace {
 
-constexpr OptionSpec kRows[] = {
+constexpr OptionSpec kTgiRows[] = {
     OptionSpec("sharded", OneOf("true|false"), "",
                "true: --num-shard ranks, or one per usable GPU, and at least two; false: one rank "
                "unless --num-shard is given; unset: --num-shard ranks.",
@@ -83,6 +83,6 @@ constexpr OptionSpec kRows[] = {
 
 }  // namespace
 
-std::span<const OptionSpec> TgiRows() { return kRows; }
+std::span<const OptionSpec> TgiRows() { return kTgiRows; }
 
 }  // namespace penstock::options

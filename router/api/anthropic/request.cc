@@ -29,7 +29,7 @@ constexpr auto kMessage = std::array{
     MakeField<&Message::content>("content", kContentExpected, true),
 };
 
-constexpr auto kTool = std::array{
+constexpr auto kToolFields = std::array{
     MakeField<&Tool::type>("type", "a string"),
     MakeField<&Tool::name>("name", "a string", true),
     MakeField<&Tool::description>("description", "a string"),
@@ -127,7 +127,7 @@ bool ReadValue(json::Reader& reader, MessageList& out, std::string_view expected
 }
 
 bool ReadValue(json::Reader& reader, Tools& out, std::string_view expected) {
-  return ReadUnchecked<Tool>(reader, kTool, out.list, expected);
+  return ReadUnchecked<Tool>(reader, kToolFields, out.list, expected);
 }
 
 bool ReadValue(json::Reader& reader, ToolChoice& out, std::string_view expected) {

@@ -10,11 +10,11 @@
 namespace penstock::router::openai {
 namespace {
 
-constexpr std::string_view kField = "response_format";
+constexpr std::string_view kFormatField = "response_format";
 constexpr std::string_view kAnyObject = R"({"type":"object"})";
 
 ApiError Bad(std::string message) {
-  return {ApiErrorKind::kValidation, std::move(message), std::string(kField)};
+  return {ApiErrorKind::kValidation, std::move(message), std::string(kFormatField)};
 }
 
 // The `schema` of TGI's {"name": …, "schema": …, "strict": …}.
@@ -35,7 +35,7 @@ GrammarOrError LowerResponseFormat(const ResponseFormat& format) {
   if (format.type == "text") return Grammar{};
   if (format.type == "json_object" || format.type == "json") {
     const auto& schema = format.schema ? format.schema : format.value;
-    return SchemaGrammar(kField, schema ? schema->text : kAnyObject);
+    return SchemaGrammar(kFormatField, schema ? schema->text : kAnyObject);
   }
   if (format.type == "regex") {
     if (!format.value) return Invalid("response_format.value", "is missing");
@@ -45,12 +45,12 @@ GrammarOrError LowerResponseFormat(const ResponseFormat& format) {
     if (!format.grammar) return Invalid("response_format.grammar", "is missing");
     return TextGrammar("response_format.grammar", format.grammar->text);
   }
-  if (format.type == "structural_tag") return TagGrammar(kField, format);
+  if (format.type == "structural_tag") return TagGrammar(kFormatField, format);
   if (format.type == "json_schema") {
     const auto& own = format.json_schema;
-    if (own && own->schema) return SchemaGrammar(kField, own->schema->text);
+    if (own && own->schema) return SchemaGrammar(kFormatField, own->schema->text);
     const auto schema = format.value ? SchemaIn(format.value->text) : std::nullopt;
-    if (schema) return SchemaGrammar(kField, *schema);
+    if (schema) return SchemaGrammar(kFormatField, *schema);
     return Bad("`response_format.json_schema` must be an object with a `schema`");
   }
   return Bad(

@@ -40,7 +40,7 @@ std::string LarkOf(const StructuralTag& tag) {
          ")(?s:.*)/\n";
 }
 
-std::optional<ApiError> Check(std::string_view field, const StructuralTag& tag) {
+std::optional<ApiError> CheckTag(std::string_view field, const StructuralTag& tag) {
   const std::string name(field);
   if (tag.triggers.empty()) return Invalid(name + ".triggers", "must have at least one string");
   for (const std::string& trigger : tag.triggers) {
@@ -62,7 +62,7 @@ std::optional<ApiError> Check(std::string_view field, const StructuralTag& tag) 
 }  // namespace
 
 GrammarOrError TagGrammar(std::string_view field, const StructuralTag& tag) {
-  if (auto error = Check(field, tag)) return *std::move(error);
+  if (auto error = CheckTag(field, tag)) return *std::move(error);
   std::string lark = LarkOf(tag);
   return Grammar{"lark " + lark, [lark]() -> Grammar::Written {
                    return GrammarSpec{GrammarSpec::Kind::kLark, lark};

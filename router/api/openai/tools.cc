@@ -16,7 +16,7 @@ namespace {
 
 using json::Value;
 
-constexpr std::string_view kField = "tool_choice";
+constexpr std::string_view kChoiceField = "tool_choice";
 
 // What tool_choice says.
 struct Wanted {
@@ -25,8 +25,8 @@ struct Wanted {
   bool named = false;
 };
 
-ApiError Bad(std::string_view given) {
-  return MustBe(kField, "none, auto, required, a function or allowed_tools", given);
+ApiError BadChoice(std::string_view given) {
+  return MustBe(kChoiceField, "none, auto, required, a function or allowed_tools", given);
 }
 
 // {"type": "function", "function": {"name": …}}, or the name beside the type.
@@ -65,19 +65,19 @@ std::variant<Wanted, ApiError> ReadChoice(const std::optional<json::Raw>& raw) {
   if (!raw) return wanted;
   Value choice;
   json::Reader reader(raw->text);
-  if (!json::ReadValue(reader, choice, "")) return Bad(json::DescribeString(raw->text));
+  if (!json::ReadValue(reader, choice, "")) return BadChoice(json::DescribeString(raw->text));
   if (choice.is(Value::Kind::kString)) {
     wanted.mode = choice.text;
     const bool known = wanted.mode == "none" || wanted.mode == "auto" || wanted.mode == "required";
-    if (!known) return Bad(json::DescribeString(wanted.mode));
+    if (!known) return BadChoice(json::DescribeString(wanted.mode));
     return wanted;
   }
-  if (!choice.is(Value::Kind::kObject)) return Bad(raw->text.substr(0, 100));
+  if (!choice.is(Value::Kind::kObject)) return BadChoice(raw->text.substr(0, 100));
   const Value* type = choice.Find("type");
-  if (type == nullptr) return Bad("an object without `type`");
+  if (type == nullptr) return BadChoice("an object without `type`");
   if (type->text == "allowed_tools") return ReadAllowed(choice);
   auto name = NameIn(choice);
-  if (type->text != "function" || !name) return Bad("another object");
+  if (type->text != "function" || !name) return BadChoice("another object");
   wanted.mode = "required";
   wanted.named = true;
   wanted.names = {*std::move(name)};
@@ -90,7 +90,7 @@ std::variant<answer::ToolSet, ApiError> Selected(answer::ToolSet all, const Want
   for (const std::string& name : *wanted.names) {
     const answer::Tool* tool = all.Find(name);
     if (tool == nullptr) {
-      return MustBe(kField, "the name of a tool in `tools`", json::DescribeString(name));
+      return MustBe(kChoiceField, "the name of a tool in `tools`", json::DescribeString(name));
     }
     selected.push_back(*tool);
   }
@@ -118,7 +118,8 @@ std::variant<ToolChoice, ApiError> ChooseTools(const ApiContext& context,
   }
   if (tools->empty()) {
     if (wanted.mode == "auto") return ToolChoice{};
-    return MustBe(kField, "none or auto without `tools`", wanted.named ? "a function" : "required");
+    return MustBe(kChoiceField, "none or auto without `tools`",
+                  wanted.named ? "a function" : "required");
   }
   const answer::Format& format = *context.options.answer_format;
   if (format.header == nullptr) {

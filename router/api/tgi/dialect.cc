@@ -14,24 +14,23 @@
 namespace penstock::router::tgi {
 namespace {
 
-using Request = HttpRequest;
 using Reply = std::shared_ptr<Exchange>;
 
 Handler GenerateWith(Flow flow) {
-  return [flow](ApiContext& context, Request request, Reply reply) {
+  return [flow](ApiContext& context, HttpRequest request, Reply reply) {
     Serve(context, flow, std::move(request), std::move(reply));
   };
 }
 
 Handler InfoWith(bool own_keys) {
-  return [own_keys](ApiContext& context, const Request&, const Reply& reply) {
+  return [own_keys](ApiContext& context, const HttpRequest&, const Reply& reply) {
     Info(context, *reply, own_keys);
   };
 }
 
 // A browser gets `page`.
 Handler HealthOr(Handler page) {
-  return [page = std::move(page)](ApiContext& context, Request request, Reply reply) {
+  return [page = std::move(page)](ApiContext& context, HttpRequest request, Reply reply) {
     const bool html = request.head.Find("accept").find("text/html") != std::string_view::npos;
     if (html) return page(context, std::move(request), std::move(reply));
     Health(context, std::move(request), std::move(reply));
@@ -72,13 +71,13 @@ std::vector<Route> SharedRoutes(bool own_keys, Handler root) {
   };
 }
 
-void MetricsPage(ApiContext& context, const Request&, const Reply& reply) {
+void MetricsPage(ApiContext& context, const HttpRequest&, const Reply& reply) {
   reply->Respond({200, "text/plain; charset=utf-8", {}, context.metrics.Render()});
 }
 
 // Routes that belong to other dialects unless the server replaces TGI's router.
 std::vector<Route> StandInRoutes() {
-  const auto invocations = [](ApiContext& context, Request request, Reply reply) {
+  const auto invocations = [](ApiContext& context, HttpRequest request, Reply reply) {
     Invocations(context, std::move(request), std::move(reply), false);
   };
   return {

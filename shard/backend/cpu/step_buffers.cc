@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "common/round_up.h"
 #include "common/status.h"
 #include "shard/backend/cpu/adapters/adapted_rows.h"
 #include "shard/backend/cpu/attention/attention_plan.h"
@@ -14,21 +15,15 @@
 namespace penstock::shard::cpu {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-constexpr std::size_t kLine = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 constexpr std::size_t kStrideUnit = 32;  // elements: whole vectors of every type
 // Floats for results of divided attention items, per thread.
 constexpr std::size_t kSlotFloats = std::size_t{64} << 10;
 
-std::size_t RoundUp(std::size_t value, std::size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
 // Rows at a distance of whole pages would share few lines of the first-level cache.
 std::size_t StrideFor(std::size_t width, std::size_t element) {
   const std::size_t stride = RoundUp(width, kStrideUnit);
-  return stride * element % kPage == 0 ? stride + kStrideUnit : stride;
+  return stride * element % kPageBytes == 0 ? stride + kStrideUnit : stride;
 }
 
 }  // namespace
@@ -108,7 +103,7 @@ class StepBuffers::Carver {
   std::byte* Take(std::size_t bytes) {
     std::byte* piece = base_ == nullptr ? nullptr : base_ + used_;
     // Pieces begin on pages of their own, and a line after each is readable.
-    used_ += RoundUp(bytes + kLine, kPage);
+    used_ += RoundUp(bytes + kCacheLineBytes, kPageBytes);
     return piece;
   }
   float* Floats(std::size_t count) { return reinterpret_cast<float*>(Take(count * sizeof(float))); }

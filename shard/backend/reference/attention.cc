@@ -10,7 +10,7 @@
 namespace penstock::shard {
 namespace {
 
-constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+constexpr double kMaskedOut = -std::numeric_limits<double>::infinity();
 
 // Queries at positions [first, first + count) against keys at [first_key, first_key + keys).
 struct Tile {
@@ -41,7 +41,7 @@ void MaskScores(const AttentionShape& shape, const Tile& tile, at::Tensor scores
   const at::Tensor query = Positions(tile.first, tile.count, scores).unsqueeze(1);
   const at::Tensor key = Positions(tile.first_key, tile.keys, scores).unsqueeze(0);
   const at::Tensor hidden = key.gt(query).logical_or_(key.lt(shape.FirstVisible(query)));
-  scores.masked_fill_(hidden, kMinusInfinity);
+  scores.masked_fill_(hidden, kMaskedOut);
 }
 
 // The same shape.

@@ -7,7 +7,7 @@
 namespace penstock::shard {
 namespace {
 
-constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+constexpr float kMaskedKey = -std::numeric_limits<float>::infinity();
 // Floats of K that PartAttention widens and cuts at a time; at least one row.
 constexpr std::int64_t kMostFloats = std::int64_t{1} << 22;
 
@@ -59,7 +59,7 @@ at::Tensor DecodeAttention(const AttentionShape& shape, const at::Tensor& q, Dec
   FinishScores(shape, scores);
   AddBiases(shape, {1, shape.kv_heads, 1, group, 1}, QueryPositions(tiles).view({rows, 1, 1, 1, 1}),
             KeyPositions(tiles).view({1, 1, count, 1, kDecodeTile}), scores);
-  scores.masked_fill_(hidden.view({rows, 1, count, 1, kDecodeTile}), kMinusInfinity);
+  scores.masked_fill_(hidden.view({rows, 1, count, 1, kDecodeTile}), kMaskedKey);
   const at::Tensor largest = scores.amax({2, 4}, true);
   scores.sub_(largest).exp_();
   at::Tensor sums = scores.sum(-1).cumsum(2).select(2, count - 1);

@@ -6,7 +6,7 @@
 namespace penstock::shard {
 namespace {
 
-constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+constexpr double kNeverChosen = -std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -21,7 +21,7 @@ Routes ChooseExperts(const at::Tensor& scores, const at::Tensor& choice_bias,
     const at::Tensor best = std::get<0>(grouped.topk(routing.group_best, -1)).sum(-1);
     const at::Tensor kept = std::get<1>(best.topk(routing.kept_groups, -1));
     const at::Tensor mask = at::zeros(best.sizes(), best.options()).scatter_(1, kept, 1.0);
-    choice = grouped.masked_fill(mask.eq(0).unsqueeze(-1), kMinusInfinity).reshape(choice.sizes());
+    choice = grouped.masked_fill(mask.eq(0).unsqueeze(-1), kNeverChosen).reshape(choice.sizes());
   }
   const at::Tensor chosen = std::get<1>(choice.topk(routing.chosen, -1));
   at::Tensor weights = all.gather(1, chosen);

@@ -9,12 +9,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 2560,
-                          .layers = 32,
-                          .heads = 32,
-                          .intermediate = 18432,
-                          .vocabulary = 32000,
-                          .positions = 4096};
+constexpr SizeKeys kArceeSizes{.hidden = 2560,
+                               .layers = 32,
+                               .heads = 32,
+                               .intermediate = 18432,
+                               .vocabulary = 32000,
+                               .positions = 4096};
 
 void BuildArcee(DecoderBuilder& b) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -45,7 +45,7 @@ absl::Status ReadArceeActivation(const ConfigReader& config, ModelSpec& spec) {
 absl::Status ReadArcee(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadArceeActivation(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kArceeSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));

@@ -11,12 +11,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 1024,
-                          .layers = 24,
-                          .heads = 16,
-                          .intermediate = 4096,
-                          .vocabulary = 42384,
-                          .positions = 1024};
+constexpr SizeKeys kBiogptSizes{.hidden = 1024,
+                                .layers = 24,
+                                .heads = 16,
+                                .intermediate = 4096,
+                                .vocabulary = 42384,
+                                .positions = 1024};
 
 struct BioGpt {
   Activation activation = Activation::kGelu;
@@ -47,7 +47,7 @@ void BuildBioGpt(DecoderBuilder& b, const BioGpt& model) {
 
 absl::Status ReadBioGpt(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = true;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kBiogptSizes, spec));
   spec.norm_eps = 1e-5f;  // whatever config.json says
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   BioGpt model;

@@ -11,15 +11,15 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 64,
-                          .layers = 2,
-                          .heads = 8,
-                          .vocabulary = 250880,
-                          .positions = 2048,
-                          .intermediate_per_hidden = 4,
-                          .layers_key = "n_layer",
-                          .heads_key = "n_head",
-                          .positions_key = "seq_length"};
+constexpr SizeKeys kBloomSizes{.hidden = 64,
+                               .layers = 2,
+                               .heads = 8,
+                               .vocabulary = 250880,
+                               .positions = 2048,
+                               .intermediate_per_hidden = 4,
+                               .layers_key = "n_layer",
+                               .heads_key = "n_head",
+                               .positions_key = "seq_length"};
 
 void BuildBloom(DecoderBuilder& b) {
   b.Prefix({"transformer.", ""}, "ln_f.weight");
@@ -43,7 +43,7 @@ void BuildBloom(DecoderBuilder& b) {
 
 // The first files have other names of the sizes.
 SizeKeys KeysOf(const ConfigReader& config) {
-  SizeKeys keys = kSizes;
+  SizeKeys keys = kBloomSizes;
   if (config.Has("n_embed")) keys.hidden_key = "n_embed";
   if (config.Has("num_hidden_layers")) keys.layers_key = "num_hidden_layers";
   if (config.Has("num_attention_heads")) keys.heads_key = "num_attention_heads";

@@ -11,12 +11,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers classes.
-constexpr SizeKeys kSizes{.hidden = 8192,
-                          .layers = 40,
-                          .heads = 64,
-                          .intermediate = 22528,
-                          .vocabulary = 256000,
-                          .positions = 8192};
+constexpr SizeKeys kCohereSizes{.hidden = 8192,
+                                .layers = 40,
+                                .heads = 64,
+                                .intermediate = 22528,
+                                .vocabulary = 256000,
+                                .positions = 8192};
 
 struct Cohere {
   bool head_norms = false;
@@ -48,7 +48,7 @@ void BuildCohere(DecoderBuilder& b, const Cohere& model) {
 absl::Status ReadShared(const ConfigReader& config, double theta, ModelSpec& spec, Cohere& model) {
   spec.tied_head = true;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kCohereSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "layer_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.default_theta = theta}, spec));
   PENSTOCK_ASSIGN_OR_RETURN(const double logits, config.NumberOr("logit_scale", 0.0625, 1e-6, 1e6));

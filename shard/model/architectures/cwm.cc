@@ -9,14 +9,14 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 6144,
-                          .layers = 64,
-                          .heads = 48,
-                          .kv_heads = 8,
-                          .head_dim = 128,
-                          .intermediate = 21504,
-                          .vocabulary = 128256,
-                          .positions = 131072};
+constexpr SizeKeys kCwmSizes{.hidden = 6144,
+                             .layers = 64,
+                             .heads = 48,
+                             .kv_heads = 8,
+                             .head_dim = 128,
+                             .intermediate = 21504,
+                             .vocabulary = 128256,
+                             .positions = 131072};
 
 void BuildCwm(DecoderBuilder& b) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -65,7 +65,7 @@ absl::Status ReadCwmWindows(const ConfigReader& config, ModelSpec& spec) {
 absl::Status ReadCwm(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kCwmSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadCwmRope(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadCwmWindows(config, spec));

@@ -12,13 +12,13 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4608,
-                          .layers = 62,
-                          .heads = 32,
-                          .kv_heads = 32,
-                          .intermediate = 10944,
-                          .vocabulary = 152064,
-                          .positions = 2048};
+constexpr SizeKeys kDots1Sizes{.hidden = 4608,
+                               .layers = 62,
+                               .heads = 32,
+                               .kv_heads = 32,
+                               .intermediate = 10944,
+                               .vocabulary = 152064,
+                               .positions = 2048};
 
 struct Dots1 {
   std::uint32_t dense_layers = 0;  // the first ones have an MLP
@@ -79,7 +79,7 @@ absl::Status ReadExperts(const ConfigReader& config, ModelSpec& spec, Dots1& mod
 absl::Status ReadDots1(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kDots1Sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t window, ReadSlidingWindow(config, 4096));

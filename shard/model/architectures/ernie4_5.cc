@@ -9,14 +9,14 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 1024,
-                          .layers = 18,
-                          .heads = 16,
-                          .kv_heads = 2,
-                          .head_dim = 128,
-                          .intermediate = 3072,
-                          .vocabulary = 103424,
-                          .positions = 131072};
+constexpr SizeKeys kErnie45Sizes{.hidden = 1024,
+                                 .layers = 18,
+                                 .heads = 16,
+                                 .kv_heads = 2,
+                                 .head_dim = 128,
+                                 .intermediate = 3072,
+                                 .vocabulary = 103424,
+                                 .positions = 131072};
 
 void BuildErnie(DecoderBuilder& b) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -42,7 +42,7 @@ void BuildErnie(DecoderBuilder& b) {
 absl::Status ReadErnie45(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = true;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kErnie45Sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.default_theta = 500000.0}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));

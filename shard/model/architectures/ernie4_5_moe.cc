@@ -13,13 +13,13 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 2560,
-                          .layers = 28,
-                          .heads = 20,
-                          .kv_heads = 4,
-                          .intermediate = 12288,
-                          .vocabulary = 103424,
-                          .positions = 131072};
+constexpr SizeKeys kErnie45MoeSizes{.hidden = 2560,
+                                    .layers = 28,
+                                    .heads = 20,
+                                    .kv_heads = 4,
+                                    .intermediate = 12288,
+                                    .vocabulary = 103424,
+                                    .positions = 131072};
 
 struct ErnieMoe {
   std::vector<bool> sparse;  // by layer
@@ -90,7 +90,7 @@ absl::Status ReadExperts(const ConfigReader& config, ModelSpec& spec, ErnieMoe& 
 absl::Status ReadErnie45Moe(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = true;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kErnie45MoeSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.default_theta = 500000.0}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));

@@ -10,13 +10,13 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 32,
-                          .heads = 32,
-                          .kv_heads = 32,
-                          .intermediate = 16384,
-                          .vocabulary = 102400,
-                          .positions = 2048};
+constexpr SizeKeys kExaone4Sizes{.hidden = 4096,
+                                 .layers = 32,
+                                 .heads = 32,
+                                 .kv_heads = 32,
+                                 .intermediate = 16384,
+                                 .vocabulary = 102400,
+                                 .positions = 2048};
 
 void BuildExaone4(DecoderBuilder& b, bool rope_by_window) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -45,7 +45,7 @@ void BuildExaone4(DecoderBuilder& b, bool rope_by_window) {
 absl::Status ReadExaone4(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kExaone4Sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t window, ReadSlidingWindow(config, 4096));

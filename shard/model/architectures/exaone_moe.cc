@@ -14,13 +14,13 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 32,
-                          .heads = 32,
-                          .kv_heads = 32,
-                          .intermediate = 16384,
-                          .vocabulary = 102400,
-                          .positions = 2048};
+constexpr SizeKeys kExaoneMoeSizes{.hidden = 4096,
+                                   .layers = 32,
+                                   .heads = 32,
+                                   .kv_heads = 32,
+                                   .intermediate = 16384,
+                                   .vocabulary = 102400,
+                                   .positions = 2048};
 
 struct ExaoneMoe {
   bool rope_by_window = false;  // only layers with a window have RoPE
@@ -109,7 +109,7 @@ absl::Status ReadExperts(const ConfigReader& config, ModelSpec& spec, ExaoneMoe&
 absl::Status ReadExaoneMoe(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kExaoneMoeSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t window, ReadSlidingWindow(config, 4096));

@@ -13,13 +13,13 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4544,
-                          .layers = 32,
-                          .heads = 71,
-                          .vocabulary = 65024,
-                          .positions = 2048,
-                          .intermediate_per_hidden = 4,
-                          .intermediate_key = "ffn_hidden_size"};
+constexpr SizeKeys kFalconSizes{.hidden = 4544,
+                                .layers = 32,
+                                .heads = 71,
+                                .vocabulary = 65024,
+                                .positions = 2048,
+                                .intermediate_per_hidden = 4,
+                                .intermediate_key = "ffn_hidden_size"};
 
 struct Falcon {
   bool parallel = true;    // attention and MLP read the same residual stream
@@ -74,7 +74,7 @@ absl::Status ReadForm(const ConfigReader& config, ModelSpec& spec, Falcon& model
 
 absl::Status ReadFalcon(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = true;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kFalconSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "layer_norm_epsilon", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   Falcon model;

@@ -12,12 +12,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 32,
-                          .heads = 32,
-                          .intermediate = 11008,
-                          .vocabulary = 100352,
-                          .positions = 4096};
+constexpr SizeKeys kFlexOlmoSizes{.hidden = 4096,
+                                  .layers = 32,
+                                  .heads = 32,
+                                  .intermediate = 11008,
+                                  .vocabulary = 100352,
+                                  .positions = 4096};
 
 void BuildFlexOlmo(DecoderBuilder& b, const Routing& routing) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -46,7 +46,7 @@ void BuildFlexOlmo(DecoderBuilder& b, const Routing& routing) {
 absl::Status ReadFlexOlmo(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kFlexOlmoSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.default_theta = 500000.0}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));

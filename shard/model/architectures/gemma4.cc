@@ -17,14 +17,14 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 2304,
-                          .layers = 30,
-                          .heads = 8,
-                          .kv_heads = 4,
-                          .head_dim = 256,
-                          .intermediate = 9216,
-                          .vocabulary = 262144,
-                          .positions = 131072};
+constexpr SizeKeys kGemma4Sizes{.hidden = 2304,
+                                .layers = 30,
+                                .heads = 8,
+                                .kv_heads = 4,
+                                .head_dim = 256,
+                                .intermediate = 9216,
+                                .vocabulary = 262144,
+                                .positions = 131072};
 
 constexpr std::uint32_t kMaxHeadDim = 4096;
 constexpr std::uint32_t kMaxWidth = 1u << 24;
@@ -260,7 +260,7 @@ absl::Status ReadMode(const ConfigReader& config) {
 
 absl::Status ReadGemma4Text(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = true;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kGemma4Sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadMode(config));
   PENSTOCK_RETURN_IF_ERROR(

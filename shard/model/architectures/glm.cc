@@ -11,14 +11,14 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 40,
-                          .heads = 32,
-                          .kv_heads = 2,
-                          .head_dim = 128,
-                          .intermediate = 13696,
-                          .vocabulary = 151552,
-                          .positions = 131072};
+constexpr SizeKeys kGlmSizes{.hidden = 4096,
+                             .layers = 40,
+                             .heads = 32,
+                             .kv_heads = 2,
+                             .head_dim = 128,
+                             .intermediate = 13696,
+                             .vocabulary = 151552,
+                             .positions = 131072};
 
 void BuildGlm(DecoderBuilder& b, bool branch_norms) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -44,7 +44,7 @@ void BuildGlm(DecoderBuilder& b, bool branch_norms) {
 absl::Status ReadShared(const ConfigReader& config, bool branch_norms, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kGlmSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1.5625e-7, spec));
   PENSTOCK_RETURN_IF_ERROR(
       ReadRope(config, {.part = "partial_rotary_factor", .default_part = 0.5}, spec));

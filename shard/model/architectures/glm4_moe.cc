@@ -11,13 +11,13 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 46,
-                          .heads = 96,
-                          .kv_heads = 8,
-                          .intermediate = 10944,
-                          .vocabulary = 151552,
-                          .positions = 131072};
+constexpr SizeKeys kGlm4MoeSizes{.hidden = 4096,
+                                 .layers = 46,
+                                 .heads = 96,
+                                 .kv_heads = 8,
+                                 .intermediate = 10944,
+                                 .vocabulary = 151552,
+                                 .positions = 131072};
 
 struct Glm4Moe {
   bool head_norms = false;
@@ -59,7 +59,7 @@ void BuildGlm4Moe(DecoderBuilder& b, const Glm4Moe& model) {
 absl::Status ReadGlm4Moe(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kGlm4MoeSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(
       ReadRope(config, {.part = "partial_rotary_factor", .default_part = 0.5}, spec));

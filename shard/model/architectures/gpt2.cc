@@ -9,17 +9,17 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 768,
-                          .layers = 12,
-                          .heads = 12,
-                          .vocabulary = 50257,
-                          .positions = 1024,
-                          .intermediate_per_hidden = 4,
-                          .hidden_key = "n_embd",
-                          .layers_key = "n_layer",
-                          .heads_key = "n_head",
-                          .intermediate_key = "n_inner",
-                          .positions_key = "n_positions"};
+constexpr SizeKeys kGpt2Sizes{.hidden = 768,
+                              .layers = 12,
+                              .heads = 12,
+                              .vocabulary = 50257,
+                              .positions = 1024,
+                              .intermediate_per_hidden = 4,
+                              .hidden_key = "n_embd",
+                              .layers_key = "n_layer",
+                              .heads_key = "n_head",
+                              .intermediate_key = "n_inner",
+                              .positions_key = "n_positions"};
 
 struct Gpt2 {
   Activation activation = Activation::kGeluTanh;
@@ -53,7 +53,7 @@ void BuildGpt2(DecoderBuilder& b, const Gpt2& model) {
 
 absl::Status ReadGpt2(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = true;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kGpt2Sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "layer_norm_epsilon", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   Gpt2 model;

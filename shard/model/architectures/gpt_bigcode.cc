@@ -10,17 +10,17 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 768,
-                          .layers = 12,
-                          .heads = 12,
-                          .vocabulary = 50257,
-                          .positions = 1024,
-                          .intermediate_per_hidden = 4,
-                          .hidden_key = "n_embd",
-                          .layers_key = "n_layer",
-                          .heads_key = "n_head",
-                          .intermediate_key = "n_inner",
-                          .positions_key = "n_positions"};
+constexpr SizeKeys kGptBigcodeSizes{.hidden = 768,
+                                    .layers = 12,
+                                    .heads = 12,
+                                    .vocabulary = 50257,
+                                    .positions = 1024,
+                                    .intermediate_per_hidden = 4,
+                                    .hidden_key = "n_embd",
+                                    .layers_key = "n_layer",
+                                    .heads_key = "n_head",
+                                    .intermediate_key = "n_inner",
+                                    .positions_key = "n_positions"};
 
 struct GptBigCode {
   Activation activation = Activation::kGeluTanh;
@@ -51,7 +51,7 @@ void BuildGptBigCode(DecoderBuilder& b, const GptBigCode& model) {
 
 absl::Status ReadGptBigCode(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = true;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kGptBigcodeSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "layer_norm_epsilon", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   GptBigCode model;

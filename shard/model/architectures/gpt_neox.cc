@@ -9,12 +9,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 6144,
-                          .layers = 44,
-                          .heads = 64,
-                          .intermediate = 24576,
-                          .vocabulary = 50432,
-                          .positions = 2048};
+constexpr SizeKeys kGptNeoxSizes{.hidden = 6144,
+                                 .layers = 44,
+                                 .heads = 64,
+                                 .intermediate = 24576,
+                                 .vocabulary = 50432,
+                                 .positions = 2048};
 
 struct GptNeox {
   bool parallel_residual = true;
@@ -44,7 +44,7 @@ void BuildGptNeox(DecoderBuilder& b, const GptNeox& model) {
 }  // namespace
 
 absl::Status ReadGptNeox(const ConfigReader& config, ModelSpec& spec) {
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kGptNeoxSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "layer_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(
       config, {.theta = "rotary_emb_base", .part = "rotary_pct", .default_part = 0.25}, spec));

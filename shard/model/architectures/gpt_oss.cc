@@ -10,14 +10,14 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 2880,
-                          .layers = 36,
-                          .heads = 64,
-                          .kv_heads = 8,
-                          .head_dim = 64,
-                          .intermediate = 2880,
-                          .vocabulary = 201088,
-                          .positions = 131072};
+constexpr SizeKeys kGptOssSizes{.hidden = 2880,
+                                .layers = 36,
+                                .heads = 64,
+                                .kv_heads = 8,
+                                .head_dim = 64,
+                                .intermediate = 2880,
+                                .vocabulary = 201088,
+                                .positions = 131072};
 
 struct GptOss {
   Routing routing;
@@ -90,7 +90,7 @@ absl::Status ReadExperts(const ConfigReader& config, ModelSpec& spec, GptOss& mo
 absl::Status ReadGptOss(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kGptOssSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadGptOssRope(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadGptOssWindows(config, spec));

@@ -12,17 +12,17 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 28,
-                          .heads = 16,
-                          .vocabulary = 50400,
-                          .positions = 2048,
-                          .intermediate_per_hidden = 4,
-                          .hidden_key = "n_embd",
-                          .layers_key = "n_layer",
-                          .heads_key = "n_head",
-                          .intermediate_key = "n_inner",
-                          .positions_key = "n_positions"};
+constexpr SizeKeys kGptjSizes{.hidden = 4096,
+                              .layers = 28,
+                              .heads = 16,
+                              .vocabulary = 50400,
+                              .positions = 2048,
+                              .intermediate_per_hidden = 4,
+                              .hidden_key = "n_embd",
+                              .layers_key = "n_layer",
+                              .heads_key = "n_head",
+                              .intermediate_key = "n_inner",
+                              .positions_key = "n_positions"};
 
 struct GptJ {
   bool blocks = false;  // as CodeGen
@@ -55,7 +55,7 @@ void BuildGptJ(DecoderBuilder& b, const GptJ& model) {
 
 absl::Status ReadShared(const ConfigReader& config, GptJ model, ModelSpec& spec) {
   spec.tied_head = false;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kGptjSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "layer_norm_epsilon", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRotaryDim(config, 64, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));

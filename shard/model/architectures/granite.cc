@@ -8,12 +8,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 32,
-                          .heads = 32,
-                          .intermediate = 11008,
-                          .vocabulary = 32000,
-                          .positions = 2048};
+constexpr SizeKeys kGraniteSizes{.hidden = 4096,
+                                 .layers = 32,
+                                 .heads = 32,
+                                 .intermediate = 11008,
+                                 .vocabulary = 32000,
+                                 .positions = 2048};
 
 struct Granite {
   float embedding = 1.0f;
@@ -46,7 +46,7 @@ void BuildGranite(DecoderBuilder& b, const Granite& model) {
 absl::Status ReadGranite(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kGraniteSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));

@@ -12,12 +12,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 32,
-                          .heads = 32,
-                          .intermediate = 11008,
-                          .vocabulary = 32000,
-                          .positions = 2048};
+constexpr SizeKeys kGranitemoeSizes{.hidden = 4096,
+                                    .layers = 32,
+                                    .heads = 32,
+                                    .intermediate = 11008,
+                                    .vocabulary = 32000,
+                                    .positions = 2048};
 
 struct GraniteMoe {
   float embedding = 1.0f;
@@ -55,7 +55,7 @@ void BuildGraniteMoe(DecoderBuilder& b, const GraniteMoe& model) {
 absl::Status ReadShared(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kGranitemoeSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));

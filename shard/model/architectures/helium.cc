@@ -9,14 +9,14 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 2560,
-                          .layers = 24,
-                          .heads = 20,
-                          .kv_heads = 20,
-                          .head_dim = 128,
-                          .intermediate = 7040,
-                          .vocabulary = 48000,
-                          .positions = 4096};
+constexpr SizeKeys kHeliumSizes{.hidden = 2560,
+                                .layers = 24,
+                                .heads = 20,
+                                .kv_heads = 20,
+                                .head_dim = 128,
+                                .intermediate = 7040,
+                                .vocabulary = 48000,
+                                .positions = 4096};
 
 void BuildHelium(DecoderBuilder& b) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -42,7 +42,7 @@ void BuildHelium(DecoderBuilder& b) {
 absl::Status ReadHelium(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kHeliumSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-8, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.default_theta = 100000.0}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));

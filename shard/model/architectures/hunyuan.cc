@@ -9,12 +9,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 32,
-                          .heads = 32,
-                          .intermediate = 11008,
-                          .vocabulary = 290943,
-                          .positions = 2048};
+constexpr SizeKeys kHunyuanSizes{.hidden = 4096,
+                                 .layers = 32,
+                                 .heads = 32,
+                                 .intermediate = 11008,
+                                 .vocabulary = 290943,
+                                 .positions = 2048};
 
 void BuildHunyuan(DecoderBuilder& b) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -41,7 +41,7 @@ void BuildHunyuan(DecoderBuilder& b) {
 absl::Status ReadHunyuanDense(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kHunyuanSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));

@@ -13,12 +13,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 32,
-                          .heads = 32,
-                          .intermediate = 11008,
-                          .vocabulary = 290943,
-                          .positions = 2048};
+constexpr SizeKeys kHunyuanV1MoeSizes{.hidden = 4096,
+                                      .layers = 32,
+                                      .heads = 32,
+                                      .intermediate = 11008,
+                                      .vocabulary = 290943,
+                                      .positions = 2048};
 
 void BuildHunyuanMoe(DecoderBuilder& b, const Routing& routing) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -65,7 +65,7 @@ absl::Status ReadChosen(const ConfigReader& config, Routing& routing) {
 absl::Status ReadHunyuanMoe(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kHunyuanV1MoeSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));

@@ -17,15 +17,15 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 5120,
-                          .layers = 48,
-                          .heads = 40,
-                          .kv_heads = 8,
-                          .head_dim = 128,
-                          .intermediate = 16384,
-                          .vocabulary = 202048,
-                          .positions = 131072,
-                          .intermediate_key = "intermediate_size_mlp"};
+constexpr SizeKeys kLlama4Sizes{.hidden = 5120,
+                                .layers = 48,
+                                .heads = 40,
+                                .kv_heads = 8,
+                                .head_dim = 128,
+                                .intermediate = 16384,
+                                .vocabulary = 202048,
+                                .positions = 131072,
+                                .intermediate_key = "intermediate_size_mlp"};
 
 struct Llama4 {
   std::vector<bool> rotated;  // by layer
@@ -165,7 +165,7 @@ absl::Status ReadExperts(const ConfigReader& config, ModelSpec& spec, Llama4& mo
 absl::Status ReadLlama4Text(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kLlama4Sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.default_theta = 500000.0}, spec));
   spec.windows.assign(spec.layers, 0);

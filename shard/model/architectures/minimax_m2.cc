@@ -14,14 +14,14 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 3072,
-                          .layers = 62,
-                          .heads = 48,
-                          .kv_heads = 8,
-                          .head_dim = 128,
-                          .intermediate = 1536,
-                          .vocabulary = 200064,
-                          .positions = 196608};
+constexpr SizeKeys kMinimaxM2Sizes{.hidden = 3072,
+                                   .layers = 62,
+                                   .heads = 48,
+                                   .kv_heads = 8,
+                                   .head_dim = 128,
+                                   .intermediate = 1536,
+                                   .vocabulary = 200064,
+                                   .positions = 196608};
 
 void BuildMiniMaxM2(DecoderBuilder& b, const Routing& routing) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -61,7 +61,7 @@ absl::Status ReadMiniMaxRope(const ConfigReader& config, ModelSpec& spec) {
 absl::Status ReadMiniMaxM2(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kMinimaxM2Sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadMiniMaxRope(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));

@@ -9,13 +9,13 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 32,
-                          .heads = 32,
-                          .kv_heads = 8,
-                          .intermediate = 14336,
-                          .vocabulary = 32000,
-                          .positions = 131072};
+constexpr SizeKeys kMinistralSizes{.hidden = 4096,
+                                   .layers = 32,
+                                   .heads = 32,
+                                   .kv_heads = 8,
+                                   .intermediate = 14336,
+                                   .vocabulary = 32000,
+                                   .positions = 131072};
 
 void BuildMinistral(DecoderBuilder& b) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -45,7 +45,7 @@ absl::Status ReadMinistralWindows(const ConfigReader& config, ModelSpec& spec) {
 absl::Status ReadMinistral(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kMinistralSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadMinistralWindows(config, spec));

@@ -10,14 +10,14 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 34,
-                          .heads = 32,
-                          .kv_heads = 8,
-                          .head_dim = 128,
-                          .intermediate = 14336,
-                          .vocabulary = 131072,
-                          .positions = 262144};
+constexpr SizeKeys kMinistral3Sizes{.hidden = 4096,
+                                    .layers = 34,
+                                    .heads = 32,
+                                    .kv_heads = 8,
+                                    .head_dim = 128,
+                                    .intermediate = 14336,
+                                    .vocabulary = 131072,
+                                    .positions = 262144};
 
 void BuildMinistral3(DecoderBuilder& b, const QueryGrowth& growth) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -68,7 +68,7 @@ absl::Status ReadMinistral3Rope(const ConfigReader& config, ModelSpec& spec, Que
 absl::Status ReadMinistral3(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kMinistral3Sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   QueryGrowth growth;
   PENSTOCK_RETURN_IF_ERROR(ReadMinistral3Rope(config, spec, growth));

@@ -10,13 +10,13 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 32,
-                          .heads = 32,
-                          .kv_heads = 8,
-                          .intermediate = 14336,
-                          .vocabulary = 32000,
-                          .positions = 131072};
+constexpr SizeKeys kMixtralSizes{.hidden = 4096,
+                                 .layers = 32,
+                                 .heads = 32,
+                                 .kv_heads = 8,
+                                 .intermediate = 14336,
+                                 .vocabulary = 32000,
+                                 .positions = 131072};
 
 void BuildMixtral(DecoderBuilder& b, const Routing& routing) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -44,7 +44,7 @@ void BuildMixtral(DecoderBuilder& b, const Routing& routing) {
 absl::Status ReadMixtral(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kMixtralSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.default_theta = 1e6}, spec));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t window, ReadSlidingWindow(config, 0));

@@ -11,12 +11,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 768,
-                          .layers = 22,
-                          .heads = 12,
-                          .intermediate = 1152,
-                          .vocabulary = 50368,
-                          .positions = 8192};
+constexpr SizeKeys kModernbertSizes{.hidden = 768,
+                                    .layers = 22,
+                                    .heads = 12,
+                                    .intermediate = 1152,
+                                    .vocabulary = 50368,
+                                    .positions = 8192};
 
 struct ModernBert {
   Activation activation = Activation::kGelu;
@@ -94,7 +94,7 @@ absl::Status ReadClassifier(const ConfigReader& config, ModelSpec& spec) {
 absl::Status ReadModernBert(const ConfigReader& config, ModelSpec& spec) {
   spec.both_ways = true;
   spec.tied_head = true;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kModernbertSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "norm_eps", 1e-5, spec));
   ModernBert model;
   PENSTOCK_RETURN_IF_ERROR(ReadRopes(config, model, spec));

@@ -12,16 +12,16 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 2048,
-                          .layers = 24,
-                          .heads = 16,
-                          .vocabulary = 50368,
-                          .positions = 2048,
-                          .intermediate_per_hidden = 4,
-                          .hidden_key = "d_model",
-                          .layers_key = "n_layers",
-                          .heads_key = "n_heads",
-                          .positions_key = "max_seq_len"};
+constexpr SizeKeys kMptSizes{.hidden = 2048,
+                             .layers = 24,
+                             .heads = 16,
+                             .vocabulary = 50368,
+                             .positions = 2048,
+                             .intermediate_per_hidden = 4,
+                             .hidden_key = "d_model",
+                             .layers_key = "n_layers",
+                             .heads_key = "n_heads",
+                             .positions_key = "max_seq_len"};
 
 struct Mpt {
   std::optional<float> clip;
@@ -67,7 +67,7 @@ absl::Status ReadAttention(const ConfigReader& config, Mpt& model) {
 
 absl::Status ReadMpt(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = true;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kMptSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "layer_norm_epsilon", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   Mpt model;

@@ -10,12 +10,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 6144,
-                          .layers = 32,
-                          .heads = 48,
-                          .intermediate = 24576,
-                          .vocabulary = 256000,
-                          .positions = 4096};
+constexpr SizeKeys kNemotronSizes{.hidden = 6144,
+                                  .layers = 32,
+                                  .heads = 48,
+                                  .intermediate = 24576,
+                                  .vocabulary = 256000,
+                                  .positions = 4096};
 
 void BuildNemotron(DecoderBuilder& b) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -40,7 +40,7 @@ void BuildNemotron(DecoderBuilder& b) {
 
 absl::Status ReadNemotron(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kNemotronSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(
       ReadRope(config, {.part = "partial_rotary_factor", .default_part = 0.5}, spec));

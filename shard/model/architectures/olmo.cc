@@ -15,12 +15,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 32,
-                          .heads = 32,
-                          .intermediate = 11008,
-                          .vocabulary = 50304,
-                          .positions = 2048};
+constexpr SizeKeys kOlmoSizes{.hidden = 4096,
+                              .layers = 32,
+                              .heads = 32,
+                              .intermediate = 11008,
+                              .vocabulary = 50304,
+                              .positions = 2048};
 
 void AddMlp(DecoderBuilder& b) {
   b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", b.spec().activation);
@@ -70,7 +70,7 @@ void BuildOlmo2(DecoderBuilder& b, const RopeSpec& window_rope) {
 absl::Status ReadShared(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  return ReadSizes(config, kSizes, spec);
+  return ReadSizes(config, kOlmoSizes, spec);
 }
 
 }  // namespace

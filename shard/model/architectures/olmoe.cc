@@ -14,12 +14,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 2048,
-                          .layers = 16,
-                          .heads = 16,
-                          .intermediate = 2048,
-                          .vocabulary = 50304,
-                          .positions = 4096};
+constexpr SizeKeys kOlmoeSizes{.hidden = 2048,
+                               .layers = 16,
+                               .heads = 16,
+                               .intermediate = 2048,
+                               .vocabulary = 50304,
+                               .positions = 4096};
 
 struct Olmoe {
   std::optional<float> clip;
@@ -52,7 +52,7 @@ void BuildOlmoe(DecoderBuilder& b, const Olmoe& model) {
 absl::Status ReadOlmoe(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kOlmoeSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));

@@ -9,13 +9,13 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 768,
-                          .layers = 12,
-                          .heads = 12,
-                          .intermediate = 3072,
-                          .vocabulary = 50272,
-                          .positions = 2048,
-                          .intermediate_key = "ffn_dim"};
+constexpr SizeKeys kOptSizes{.hidden = 768,
+                             .layers = 12,
+                             .heads = 12,
+                             .intermediate = 3072,
+                             .vocabulary = 50272,
+                             .positions = 2048,
+                             .intermediate_key = "ffn_dim"};
 
 struct Opt {
   Activation activation = Activation::kRelu;
@@ -59,7 +59,7 @@ void BuildOpt(DecoderBuilder& b, const Opt& model) {
 
 absl::Status ReadOpt(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = true;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kOptSizes, spec));
   spec.norm_eps = 1e-5f;
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   Opt model;

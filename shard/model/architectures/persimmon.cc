@@ -11,12 +11,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 36,
-                          .heads = 64,
-                          .intermediate = 16384,
-                          .vocabulary = 262144,
-                          .positions = 16384};
+constexpr SizeKeys kPersimmonSizes{.hidden = 4096,
+                                   .layers = 36,
+                                   .heads = 64,
+                                   .intermediate = 16384,
+                                   .vocabulary = 262144,
+                                   .positions = 16384};
 
 void BuildPersimmon(DecoderBuilder& b, bool head_norms) {
   b.Prefix({"model.", ""}, "final_layernorm.weight");
@@ -43,7 +43,7 @@ void BuildPersimmon(DecoderBuilder& b, bool head_norms) {
 
 absl::Status ReadPersimmon(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kPersimmonSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "layer_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(
       ReadRope(config, {.part = "partial_rotary_factor", .default_part = 0.5}, spec));

@@ -11,12 +11,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 2048,
-                          .layers = 24,
-                          .heads = 32,
-                          .intermediate = 8192,
-                          .vocabulary = 51200,
-                          .positions = 2048};
+constexpr SizeKeys kPhiSizes{.hidden = 2048,
+                             .layers = 24,
+                             .heads = 32,
+                             .intermediate = 8192,
+                             .vocabulary = 51200,
+                             .positions = 2048};
 
 struct Phi {
   bool head_norms = false;
@@ -46,7 +46,7 @@ void BuildPhi(DecoderBuilder& b, const Phi& model) {
 
 absl::Status ReadPhi(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kPhiSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "layer_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(
       ReadRope(config, {.part = "partial_rotary_factor", .default_part = 0.5}, spec));

@@ -8,12 +8,12 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 3072,
-                          .layers = 32,
-                          .heads = 32,
-                          .intermediate = 8192,
-                          .vocabulary = 32064,
-                          .positions = 4096};
+constexpr SizeKeys kPhi3Sizes{.hidden = 3072,
+                              .layers = 32,
+                              .heads = 32,
+                              .intermediate = 8192,
+                              .vocabulary = 32064,
+                              .positions = 4096};
 
 void BuildPhi3(DecoderBuilder& b) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -39,7 +39,7 @@ absl::Status ReadPhi3(const ConfigReader& config, ModelSpec& spec) {
   spec.build = BuildPhi3;
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kPhi3Sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.part = "partial_rotary_factor"}, spec));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t window, ReadSlidingWindow(config, 0));

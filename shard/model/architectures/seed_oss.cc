@@ -9,14 +9,14 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 4096,
-                          .layers = 64,
-                          .heads = 80,
-                          .kv_heads = 8,
-                          .head_dim = 128,
-                          .intermediate = 27648,
-                          .vocabulary = 155136,
-                          .positions = 524288};
+constexpr SizeKeys kSeedOssSizes{.hidden = 4096,
+                                 .layers = 64,
+                                 .heads = 80,
+                                 .kv_heads = 8,
+                                 .head_dim = 128,
+                                 .intermediate = 27648,
+                                 .vocabulary = 155136,
+                                 .positions = 524288};
 
 void BuildSeedOss(DecoderBuilder& b) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -41,7 +41,7 @@ void BuildSeedOss(DecoderBuilder& b) {
 absl::Status ReadSeedOss(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSeedOssSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));

@@ -9,13 +9,13 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 2048,
-                          .layers = 36,
-                          .heads = 16,
-                          .kv_heads = 4,
-                          .intermediate = 11008,
-                          .vocabulary = 128256,
-                          .positions = 32768};
+constexpr SizeKeys kSmollm3Sizes{.hidden = 2048,
+                                 .layers = 36,
+                                 .heads = 16,
+                                 .kv_heads = 4,
+                                 .intermediate = 11008,
+                                 .vocabulary = 128256,
+                                 .positions = 32768};
 
 void BuildSmolLm3(DecoderBuilder& b, const std::vector<bool>& rotated) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -69,7 +69,7 @@ absl::Status ReadSmolLm3Windows(const ConfigReader& config, const std::vector<bo
 absl::Status ReadSmolLm3(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = true;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSmollm3Sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.default_theta = 2e6}, spec));
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<bool> rotated, ReadRotated(config, spec.layers));

@@ -11,13 +11,13 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 2560,
-                          .layers = 32,
-                          .heads = 32,
-                          .kv_heads = 32,
-                          .intermediate = 6912,
-                          .vocabulary = 50304,
-                          .positions = 4096};
+constexpr SizeKeys kStablelmSizes{.hidden = 2560,
+                                  .layers = 32,
+                                  .heads = 32,
+                                  .kv_heads = 32,
+                                  .intermediate = 6912,
+                                  .vocabulary = 50304,
+                                  .positions = 4096};
 
 struct StableLm {
   bool head_norms = false;
@@ -52,7 +52,7 @@ void BuildStableLm(DecoderBuilder& b, const StableLm& model) {
 absl::Status ReadStableLm(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kStablelmSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "layer_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(
       ReadRope(config, {.part = "partial_rotary_factor", .default_part = 0.25}, spec));

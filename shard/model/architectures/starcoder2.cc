@@ -7,13 +7,13 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 3072,
-                          .layers = 30,
-                          .heads = 24,
-                          .kv_heads = 2,
-                          .intermediate = 12288,
-                          .vocabulary = 49152,
-                          .positions = 4096};
+constexpr SizeKeys kStarcoder2Sizes{.hidden = 3072,
+                                    .layers = 30,
+                                    .heads = 24,
+                                    .kv_heads = 2,
+                                    .intermediate = 12288,
+                                    .vocabulary = 49152,
+                                    .positions = 4096};
 
 void BuildStarcoder2(DecoderBuilder& b, Activation activation) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -37,7 +37,7 @@ void BuildStarcoder2(DecoderBuilder& b, Activation activation) {
 
 absl::Status ReadStarcoder2(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = true;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kStarcoder2Sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "norm_epsilon", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t window, ReadSlidingWindow(config, 0));

@@ -11,16 +11,16 @@ namespace penstock::shard {
 namespace {
 
 // The defaults of the transformers class.
-constexpr SizeKeys kSizes{.hidden = 1024,
-                          .layers = 24,
-                          .heads = 16,
-                          .intermediate = 4096,
-                          .vocabulary = 256008,
-                          .positions = 2048,
-                          .hidden_key = "d_model",
-                          .layers_key = "num_layers",
-                          .heads_key = "attention_heads",
-                          .intermediate_key = "ffn_dim"};
+constexpr SizeKeys kXglmSizes{.hidden = 1024,
+                              .layers = 24,
+                              .heads = 16,
+                              .intermediate = 4096,
+                              .vocabulary = 256008,
+                              .positions = 2048,
+                              .hidden_key = "d_model",
+                              .layers_key = "num_layers",
+                              .heads_key = "attention_heads",
+                              .intermediate_key = "ffn_dim"};
 
 struct Xglm {
   Activation activation = Activation::kGelu;
@@ -52,7 +52,7 @@ void BuildXglm(DecoderBuilder& b, const Xglm& model) {
 
 absl::Status ReadXglm(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = true;
-  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSizes, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kXglmSizes, spec));
   if (spec.hidden < 4 || spec.hidden % 2 != 0) return config.Bad("d_model", "even, and at least 4");
   spec.norm_eps = 1e-5f;
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));

@@ -8,7 +8,7 @@
 namespace penstock::shard {
 namespace {
 
-constexpr std::uint32_t kWordBits = 32;
+constexpr std::uint32_t kLineBits = 32;
 
 // The rows of blocks that hold these rows.
 Range BlocksOf(Range rows, std::uint64_t block_rows) {
@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<float>> BlockScaledMatrix::ReadZeros(Range block_rows
     return ReadFloats(checkpoint_, *layout_.zeros.tensor, "I8", block_rows.first * width,
                       block_rows.count * width);
   }
-  const Range lines = BlocksOf(block_rows, kWordBits / bits);
+  const Range lines = BlocksOf(block_rows, kLineBits / bits);
   PENSTOCK_ASSIGN_OR_RETURN(const auto words, ReadWordBlock(checkpoint_, *layout_.zeros.tensor,
                                                             width, lines, {0, width}));
   const std::uint32_t mask = (1u << bits) - 1;
@@ -47,9 +47,9 @@ absl::StatusOr<std::vector<float>> BlockScaledMatrix::ReadZeros(Range block_rows
   Floats values(block_rows.count * width);
   for (std::uint64_t i = 0; i < block_rows.count; ++i) {
     const std::uint64_t at = (block_rows.first + i) * bits;
-    const std::uint32_t* line = words.data() + (at / kWordBits - lines.first) * width;
+    const std::uint32_t* line = words.data() + (at / kLineBits - lines.first) * width;
     for (std::uint64_t k = 0; k < width; ++k) {
-      values[i * width + k] = static_cast<float>((line[k] >> (at % kWordBits)) & mask) - middle;
+      values[i * width + k] = static_cast<float>((line[k] >> (at % kLineBits)) & mask) - middle;
     }
   }
   return values;

@@ -134,7 +134,7 @@ absl::StatusOr<std::vector<Scheme>> ReadGroups(const ConfigReader& config) {
 }
 
 // What would change answers: weights that are sparse, rotated or not compressed yet.
-absl::Status RefuseMore(const ConfigReader& config) {
+absl::Status RefuseSparseOrRotated(const ConfigReader& config) {
   PENSTOCK_RETURN_IF_ERROR(config.RefuseOthers(
       {"quant_method", "format", "config_groups", "ignore", "quantization_status",
        "global_compression_ratio", "version", "sparsity_config", "transform_config",
@@ -354,7 +354,7 @@ class CompressedTensorsFormat final : public StoredFormat {
 }  // namespace
 
 absl::StatusOr<StoredFormatPtr> ReadCompressedTensors(const ConfigReader& config) {
-  PENSTOCK_RETURN_IF_ERROR(RefuseMore(config));
+  PENSTOCK_RETURN_IF_ERROR(RefuseSparseOrRotated(config));
   PENSTOCK_ASSIGN_OR_RETURN(auto schemes, ReadGroups(config));
   PENSTOCK_ASSIGN_OR_RETURN(
       ModuleList ignore, ModuleList::Read(config, "ignore", ModuleList::Rule::kExactOrExpression));

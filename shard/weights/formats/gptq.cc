@@ -11,7 +11,7 @@
 namespace penstock::shard {
 namespace {
 
-constexpr std::uint64_t kWordBits = 32;
+constexpr std::uint64_t kGptqWordBits = 32;
 
 struct GptqOptions {
   std::uint32_t bits = 4;
@@ -49,10 +49,10 @@ class GptqFormat final : public StoredFormat {
     const std::uint64_t groups = layout.Groups();
     PENSTOCK_ASSIGN_OR_RETURN(
         layout.values, RequireTensor(checkpoint, module + ".qweight",
-                                     {{CeilDivide(columns * bits, kWordBits), rows}}, {"I32"}));
+                                     {{CeilDivide(columns * bits, kGptqWordBits), rows}}, {"I32"}));
     PENSTOCK_ASSIGN_OR_RETURN(
         layout.zeros, RequireTensor(checkpoint, module + ".qzeros",
-                                    {{groups, CeilDivide(rows * bits, kWordBits)}}, {"I32"}));
+                                    {{groups, CeilDivide(rows * bits, kGptqWordBits)}}, {"I32"}));
     PENSTOCK_ASSIGN_OR_RETURN(
         layout.scales,
         RequireTensor(checkpoint, module + ".scales", {{groups, rows}}, {"F16", "BF16", "F32"}));
@@ -78,7 +78,7 @@ class GptqFormat final : public StoredFormat {
 };
 
 // What would change answers.
-absl::Status RefuseMore(const ConfigReader& config) {
+absl::Status RefuseOtherGptqKeys(const ConfigReader& config) {
   PENSTOCK_RETURN_IF_ERROR(config.RefuseOthers({"quant_method",
                                                 "bits",
                                                 "group_size",
@@ -128,7 +128,7 @@ absl::Status RefuseMore(const ConfigReader& config) {
 }  // namespace
 
 absl::StatusOr<StoredFormatPtr> ReadGptq(const ConfigReader& config) {
-  PENSTOCK_RETURN_IF_ERROR(RefuseMore(config));
+  PENSTOCK_RETURN_IF_ERROR(RefuseOtherGptqKeys(config));
   GptqOptions options;
   PENSTOCK_ASSIGN_OR_RETURN(options.bits, config.Integer("bits", 2, 8));
   if (options.bits != 8 && options.bits > 4) return config.Bad("bits", "2, 3, 4 or 8");

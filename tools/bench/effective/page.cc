@@ -10,7 +10,7 @@ namespace {
 
 using chart::SvgEscape;
 
-constexpr std::string_view kHead =
+constexpr std::string_view kPageHead =
     "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
     "<meta name=\"viewport\" content=\"width=device-width\"><title>Effective batching</title>\n"
     "<style>\n"
@@ -78,7 +78,7 @@ std::string TimelinesHtml(const Report& report) {
 }  // namespace
 
 std::string ToPage(const Report& report) {
-  std::string html = std::string(kHead) + "<p>" + SvgEscape(LoadText(report)) + "</p>\n" +
+  std::string html = std::string(kPageHead) + "<p>" + SvgEscape(LoadText(report)) + "</p>\n" +
                      FiguresHtml(report.summaries) + ChecksHtml(report.checks);
   html += "<h2>Latency</h2>\n" + Figure("latency.svg", LatencyCaption(report)) +
           Figure("latency-by-mode.svg",

@@ -10,9 +10,9 @@
 namespace penstock::bench::effective {
 namespace {
 
-constexpr double kLeft = 74;
-constexpr double kRight = 24;
-constexpr double kHead = 62;              // title and legend of the whole picture
+constexpr double kTimelineLeft = 74;
+constexpr double kTimelineRight = 24;
+constexpr double kTimelineHead = 62;      // title and legend of the whole picture
 constexpr double kNarrowestPrompt = 2.5;  // a prompt is one short step, which must be seen
 
 // Consecutive steps of one request, all prompt or all decode.
@@ -59,7 +59,7 @@ class ModePanel {
         top_(top) {}
 
   std::string Draw() const {
-    std::string svg = chart::SvgText(kLeft, top_ + 12, "start", 13, Title()) + Grid() +
+    std::string svg = chart::SvgText(kTimelineLeft, top_ + 12, "start", 13, Title()) + Grid() +
                       chart::SvgUpwardText(18, Row(0) + kRows / 2, 12, "request, by arrival");
     const auto stays = Stays(timeline_);
     for (std::size_t row = 0; row < timeline_.by_arrival.size(); ++row) {
@@ -67,13 +67,13 @@ class ModePanel {
       svg += RequestLine(row, request, stays[request]);
     }
     return svg + BatchSize() + End() +
-           chart::SvgText(kLeft + Width() / 2, BatchBottom() + 34, "middle", 12,
+           chart::SvgText(kTimelineLeft + Width() / 2, BatchBottom() + 34, "middle", 12,
                           "seconds since the first arrival");
   }
 
  private:
-  static double Width() { return chart::kPictureWidth - kLeft - kRight; }
-  double X(double seconds) const { return kLeft + seconds / ticks_.End() * Width(); }
+  static double Width() { return chart::kPictureWidth - kTimelineLeft - kTimelineRight; }
+  double X(double seconds) const { return kTimelineLeft + seconds / ticks_.End() * Width(); }
   double Row(std::size_t row) const {
     const auto count = std::max<std::size_t>(timeline_.by_arrival.size(), 1);
     return top_ + 22 + kRows * static_cast<double>(row) / static_cast<double>(count);
@@ -90,7 +90,7 @@ class ModePanel {
     const double x = X(timeline_.end);
     std::string svg = chart::SvgLine(absl::StrFormat("M%.1f %.1fV%.1f", x, Row(0), BatchBottom()),
                                      chart::kInk, 1, true);
-    if (x < kLeft + 0.7 * Width()) {
+    if (x < kTimelineLeft + 0.7 * Width()) {
       svg += chart::SvgText(x + 8, Row(0) + 20, "start", 13, "all answered");
     }
     return svg;
@@ -109,7 +109,7 @@ class ModePanel {
     const chart::Ticks rows = chart::TicksFor(static_cast<double>(count), true);
     for (double row = rows.step; row <= static_cast<double>(count); row += rows.step) {
       const double y = Row(static_cast<std::size_t>(row) - 1);
-      svg += chart::SvgText(kLeft - 6, y + 5, "end", 11, absl::StrFormat("%g", row));
+      svg += chart::SvgText(kTimelineLeft - 6, y + 5, "end", 11, absl::StrFormat("%g", row));
     }
     return svg;
   }
@@ -162,12 +162,12 @@ class ModePanel {
       idle_from = step.end;
     }
     path += absl::StrFormat("H%.1fV%.1fZ", X(idle_from), y(0));
-    const std::string base = absl::StrFormat("M%.1f %.1fh%.1f", kLeft, y(0), Width());
+    const std::string base = absl::StrFormat("M%.1f %.1fh%.1f", kTimelineLeft, y(0), Width());
     return chart::SvgLine(base, chart::kInk, 1) + chart::SvgArea(path, colour_, 0.4) +
            chart::SvgLine(path, colour_, 1) +
-           chart::SvgText(kLeft - 6, y(batch_.End()) + 8, "end", 11,
+           chart::SvgText(kTimelineLeft - 6, y(batch_.End()) + 8, "end", 11,
                           absl::StrFormat("%g", batch_.End())) +
-           chart::SvgText(kLeft - 6, y(0), "end", 11, "0") +
+           chart::SvgText(kTimelineLeft - 6, y(0), "end", 11, "0") +
            chart::SvgUpwardText(18, BatchBottom() - kBatch / 2 + 4, 12, "in a step");
   }
 
@@ -195,11 +195,12 @@ std::string TimelineSvg(const std::vector<ModeTimeline>& modes) {
   }
   std::string svg =
       chart::SvgBegin(chart::kPictureWidth,
-                      kHead + ModePanel::kHeight * static_cast<double>(modes.size())) +
-      chart::SvgText(kLeft, 20, "start", 15, "When each request waited and was computed") +
-      chart::SvgLegend(kLeft, 44, legend);
+                      kTimelineHead + ModePanel::kHeight * static_cast<double>(modes.size())) +
+      chart::SvgText(kTimelineLeft, 20, "start", 15, "When each request waited and was computed") +
+      chart::SvgLegend(kTimelineLeft, 44, legend);
   for (std::size_t i = 0; i < modes.size(); ++i) {
-    svg += ModePanel(modes[i], end, largest, kHead + ModePanel::kHeight * static_cast<double>(i))
+    svg += ModePanel(modes[i], end, largest,
+                     kTimelineHead + ModePanel::kHeight * static_cast<double>(i))
                .Draw();
   }
   return svg + "</svg>\n";

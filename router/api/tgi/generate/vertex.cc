@@ -51,7 +51,7 @@ bool ReadValue(json::Reader& reader, VertexInstance& out, std::string_view) {
 
 namespace {
 
-constexpr auto kRequest = std::array{
+constexpr auto kVertexRequest = std::array{
     json::MakeField<&VertexRequest::instances>("instances", "a sequence", true),
 };
 
@@ -136,7 +136,7 @@ void PrepareNext(ApiContext& context, std::shared_ptr<VertexJob> job) {
 
 void Vertex(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> exchange) {
   Parsed<VertexRequest> parsed =
-      Parse(http.body, {.limits = kLimits}, kRequest, "struct VertexRequest");
+      Parse(http.body, {.limits = kLimits}, kVertexRequest, "struct VertexRequest");
   if (!Accept(context, "/vertex", "tgi", Errors(), parsed, *exchange)) return;
   VertexRequest& request = parsed.request;
   if (request.instances.empty()) {

@@ -2,18 +2,14 @@
 
 #include <algorithm>
 
+#include "common/round_up.h"
 #include "common/status.h"
 #include "shard/weights/convert.h"
 
 namespace penstock::shard::cpu {
 namespace {
 
-constexpr std::size_t kLine = 64;
 constexpr std::size_t kStrideUnit = 32;  // elements: two vectors of every instruction set
-
-std::size_t RoundUp(std::size_t value, std::size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 }  // namespace
 
@@ -35,7 +31,7 @@ absl::StatusOr<std::unique_ptr<CpuAdapter>> CpuAdapter::Create(const LoraAdapter
 
 std::byte* CpuAdapter::Take(std::size_t elements) {
   std::byte* const piece = region_.data() == nullptr ? nullptr : region_.data() + used_;
-  used_ += RoundUp(elements * element_, kLine);
+  used_ += RoundUp(elements * element_, kCacheLineBytes);
   return piece;
 }
 

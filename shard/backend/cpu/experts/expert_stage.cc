@@ -4,20 +4,15 @@
 #include <cmath>
 #include <cstring>
 
+#include "common/round_up.h"
 #include "common/status.h"
 #include "shard/backend/cpu/threads/work_split.h"
 
 namespace penstock::shard::cpu {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-constexpr std::size_t kLine = 64;
 constexpr std::size_t kStrideUnit = 32;   // elements: whole vectors of every type
 constexpr std::uint32_t kPieceUnits = 8;  // whole panels
-
-std::size_t RoundUp(std::size_t value, std::size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 bool IsOwn(const Expert& expert) { return expert.gate_up != kNoWeight; }
 
@@ -50,7 +45,7 @@ absl::StatusOr<ExpertBuffers> ExpertBuffers::Create(const Program& program, cons
   std::size_t used = 0;
   const auto take = [&used](std::size_t bytes) {
     const std::size_t at = used;
-    used += RoundUp(bytes + kLine, kPage);
+    used += RoundUp(bytes + kCacheLineBytes, kPageBytes);
     return at;
   };
   const auto view = [&](std::size_t columns, std::size_t element, std::size_t& at) {

@@ -6,13 +6,13 @@
 #include <numeric>
 #include <optional>
 
+#include "common/round_up.h"
 #include "shard/backend/cpu/formats/weight_format.h"
 
 namespace penstock::shard::cpu {
 namespace {
 
-constexpr std::size_t kLine = 64;
-constexpr std::size_t kLineWeights = kLine / 2;
+constexpr std::size_t kLineWeights = kCacheLineBytes / 2;
 constexpr std::size_t kGroupWeights = kPlainGroupBytes / 2;
 constexpr std::size_t kRun = 8;  // weights of a line that stay together
 
@@ -44,7 +44,7 @@ constexpr Place PlaceOf(std::size_t index) {
 // Compresses one half of a group: two of its four lines of 64 bytes.
 void CompressHalf(const std::uint16_t* weights, std::size_t half, const std::uint8_t* number_of,
                   std::uint8_t* group) {
-  std::uint8_t* low = group + kLine * (1 + half);
+  std::uint8_t* low = group + kCacheLineBytes * (1 + half);
   const std::size_t shift = 4 * half;
   for (std::size_t line = 0; line < 2; ++line, weights += kLineWeights) {
     for (std::size_t run = 0; run < kLineWeights / kRun; ++run) {
@@ -94,7 +94,7 @@ bool CompressBlock(const std::byte* plain, std::size_t bytes, Overflow& overflow
   std::memcpy(out, &header, sizeof header);
   auto* group = reinterpret_cast<std::uint8_t*>(out + sizeof header);
   for (std::size_t i = 0; i < count; i += kGroupWeights, group += kCompressedGroupBytes) {
-    std::memset(group, 0, kLine);
+    std::memset(group, 0, kCacheLineBytes);
     for (std::size_t half = 0; half < 2; ++half) {
       CompressHalf(weights + i + half * 2 * kLineWeights, half, number_of.data(), group);
     }
@@ -122,7 +122,7 @@ std::uint16_t CompressedWeight(const std::byte* panel, std::size_t index,
                       index / kGroupWeights * kCompressedGroupBytes;
   const Place place = PlaceOf(index % kGroupWeights);
   const std::uint8_t number = group[place.byte] >> (4 * place.half) & 0x0f;
-  const std::uint8_t low = group[kLine * (1 + place.half) + place.byte];
+  const std::uint8_t low = group[kCacheLineBytes * (1 + place.half) + place.byte];
   return static_cast<std::uint16_t>(header.high[number] << 8 | low);
 }
 

@@ -18,6 +18,7 @@
 
 #include "common/kept_file.h"
 #include "common/log.h"
+#include "common/round_up.h"
 #include "common/status.h"
 #include "shard/weights/checksum.h"
 
@@ -27,8 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMagic = 0x33'6b'63'61'70'53'4e'50;  // "PNSpack3"
-constexpr std::size_t kPage = 4096;
-constexpr std::size_t kChunk = std::size_t{2} << 20;  // a huge page
+constexpr std::size_t kChunk = std::size_t{2} << 20;         // a huge page
 constexpr const char* kSuffix = ".packed";
 constexpr int kBackgroundNice = 19;
 
@@ -45,7 +45,7 @@ std::size_t ChunksOf(std::size_t image) { return (image + kChunk - 1) / kChunk; 
 // Bytes before the image.
 std::size_t FrontBytes(std::size_t identity, std::size_t image) {
   const std::size_t bytes = sizeof(Header) + identity + ChunksOf(image) * sizeof(std::uint64_t);
-  return (bytes + kPage - 1) / kPage * kPage;
+  return RoundUp(bytes, kPageBytes);
 }
 
 // Writes everything before the image to `front`, which is zero and has FrontBytes.

@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "common/log.h"
+#include "common/round_up.h"
 #include "common/status.h"
 #include "common/time.h"
 
@@ -22,14 +23,8 @@ namespace {
 // Part of the identity: raise it when the same weights are packed differently.
 constexpr int kPackingVersion = 3;
 
-constexpr std::size_t kPage = 4096;
-constexpr std::size_t kLine = 64;
 // Rows are read in pieces that stay in the processor's cache until they are packed.
 constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
-
-std::size_t RoundUp(std::size_t value, std::size_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 std::string Text(const Duration& time) {
   char text[32];
@@ -262,7 +257,7 @@ std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Opti
   for (std::int32_t index : plan.matrices) {
     const MatrixShape shape{source.Rows(index), source.Columns(index), plan.gated.contains(index)};
     const PackedMatrix matrix(shape, kernels, *options.format);
-    add({Item::Kind::kMatrix, index, 0, 0, 0, matrix.Bytes(), matrix.panels()}, kPage);
+    add({Item::Kind::kMatrix, index, 0, 0, 0, matrix.Bytes(), matrix.panels()}, kPageBytes);
     matrices_.emplace(index, matrix);
     blocks += matrix.OverflowBlocks();
     if (&matrix.format() == options.format) format_ = options.format;
@@ -272,21 +267,21 @@ std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Opti
     const std::size_t columns = source.Columns(index);
     const std::size_t rows = source.Rows(index);
     add({Item::Kind::kTable, index, 0, 0, 0, rows * columns * DTypeBytes(source.dtype()), rows},
-        kPage);
+        kPageBytes);
     tables_[index] = {nullptr, columns, source.dtype()};
   }
   for (const auto& [index, added] : plan.vectors) {  // read in whole registers
     const std::size_t size =
         RoundUp(source.Rows(index) * source.Columns(index), kernels.layout.lanes);
-    add({Item::Kind::kVector, index, 0, added, 0, size * sizeof(float), 1}, kLine);
+    add({Item::Kind::kVector, index, 0, added, 0, size * sizeof(float), 1}, kCacheLineBytes);
   }
   for (const auto& [bias, matrix] : plan.biases) {
     const std::size_t size = Matrix(matrix).PaddedColumns();
-    add({Item::Kind::kBias, bias, matrix, 0, 0, size * sizeof(float), 1}, kLine);
+    add({Item::Kind::kBias, bias, matrix, 0, 0, size * sizeof(float), 1}, kCacheLineBytes);
   }
   if (format_ == nullptr) format_ = options.format;
   if (const std::size_t bytes = format_->OverflowBytes(blocks); bytes > 0) {
-    add({Item::Kind::kOverflow, 0, 0, 0, 0, bytes, 0}, kPage);
+    add({Item::Kind::kOverflow, 0, 0, 0, 0, bytes, 0}, kPageBytes);
   }
   return items;
 }
