@@ -12,6 +12,9 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
 
 # Designated initialisers leave members at their defaults on purpose.
 add_compile_options(-Wall -Wextra -Wno-missing-field-initializers -fstack-protector-strong -fno-omit-frame-pointer)
+if(PENSTOCK_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(-Wno-subobject-linkage)  # meant for headers, and an included source looks like one
+endif()
 if(PENSTOCK_WERROR)
   add_compile_options(-Werror)
 endif()
