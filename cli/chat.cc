@@ -25,7 +25,7 @@ namespace {
 using options::OptionSpec;
 using options::Type;
 
-constexpr OptionSpec kRows[] = {
+constexpr OptionSpec kChatRows[] = {
     OptionSpec("url", Type::kString, "http://127.0.0.1:3000",
                "Server: http://HOST[:PORT] or https://HOST[:PORT]; a /v1 at the end is ignored."),
     OptionSpec("model", Type::kString, "",
@@ -204,7 +204,7 @@ absl::StatusOr<std::string> FirstModel(const HttpClient& client) {
   return absl::UnavailableError("GET /v1/models names no model; give --model");
 }
 
-int Fail(const std::string& error, int code) {
+int FailChat(const std::string& error, int code) {
   std::fprintf(stderr, "penstock chat: error: %s\n", error.c_str());
   return code;
 }
@@ -238,7 +238,8 @@ std::string Conversation::Transcript() const {
 }
 
 options::ProgramOptions ChatOptions() {
-  return options::ProgramWith("penstock chat", "A chat with a server, in this terminal.", kRows);
+  return options::ProgramWith("penstock chat", "A chat with a server, in this terminal.",
+                              kChatRows);
 }
 
 int Chat(const Words& words) {
@@ -248,7 +249,7 @@ int Chat(const Words& words) {
   const std::string text = values.GetString("url");
   std::optional<bench::ServerUrl> url = bench::ParseServerUrl(text);
   if (!url)
-    return Fail("--url " + text + ": must be http://HOST[:PORT] or https://...", kExitUsage);
+    return FailChat("--url " + text + ": must be http://HOST[:PORT] or https://...", kExitUsage);
   while (url->target.ends_with('/')) url->target.pop_back();
   if (url->target.ends_with("/v1")) url->target.resize(url->target.size() - 3);
   HttpClient client(*url, values.GetString("api-key"),
@@ -257,9 +258,9 @@ int Chat(const Words& words) {
   if (model.empty()) {
     const auto first = FirstModel(client);
     if (!first.ok()) {
-      return Fail(text + ": " + Message(first.status()) + "; `penstock doctor --url " + text +
-                      "` looks for the cause",
-                  kExitFailure);
+      return FailChat(text + ": " + Message(first.status()) + "; `penstock doctor --url " + text +
+                          "` looks for the cause",
+                      kExitFailure);
     }
     model = *first;
   }

@@ -59,7 +59,7 @@ std::string ShownName(const options::Values& values, const std::string& model) {
   return launcher::NameOfFolder(model).value_or(model);
 }
 
-int Fail(const absl::Status& status, int code) {
+int FailFit(const absl::Status& status, int code) {
   for (const absl::string_view line : absl::StrSplit(status.message(), '\n')) {
     std::fprintf(stderr, "penstock fit: error: %s\n", std::string(line).c_str());
   }
@@ -68,9 +68,9 @@ int Fail(const absl::Status& status, int code) {
 
 int Report(const options::Values& values, const std::string& model) {
   const auto machine = launcher::FindMachine();
-  if (!machine.ok()) return Fail(machine.status(), kExitFailure);
+  if (!machine.ok()) return FailFit(machine.status(), kExitFailure);
   auto needs = AskMemoryNeeds(values, *machine);
-  if (!needs.ok()) return Fail(needs.status(), kExitModel);
+  if (!needs.ok()) return FailFit(needs.status(), kExitModel);
   if (values.HasValue("memory")) {
     needs->free = static_cast<std::uint64_t>(values.GetBytes("memory"));
     needs->limit = "--memory";
@@ -111,12 +111,12 @@ int Fit(Words words) {
   absl::Status read = TakeModel(words);
   options::Values values(LauncherAnd("fit"));
   if (read.ok()) read = ReadLauncherWords(words, values);
-  if (!read.ok()) return Fail(read, kExitUsage);
+  if (!read.ok()) return FailFit(read, kExitUsage);
   const std::string model = values.GetString("model-id");
   const auto folder = FindModelFolder(values, model);
-  if (!folder.ok()) return Fail(folder.status(), kExitModel);
+  if (!folder.ok()) return FailFit(folder.status(), kExitModel);
   const absl::Status set = values.Set("model-id", *folder);
-  return set.ok() ? Report(values, ShownName(values, model)) : Fail(set, kExitUsage);
+  return set.ok() ? Report(values, ShownName(values, model)) : FailFit(set, kExitUsage);
 }
 
 }  // namespace penstock::cli

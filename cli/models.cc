@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "models--";
 
-constexpr options::OptionSpec kRows[] = {
+constexpr options::OptionSpec kModelRows[] = {
     options::OptionSpec("cache", options::Type::kPath, "",
                         "Folder of the cache. Unset: that of the launcher (HF_HUB_CACHE)."),
     options::OptionSpec("json", options::Type::kBool, "false", "Print JSON."),
@@ -57,7 +57,7 @@ std::string SnapshotOf(const hub::HubCache& cache) {
   return snapshots.empty() ? "" : *std::ranges::min_element(snapshots);
 }
 
-struct Row {
+struct ModelRow {
   CachedModel model;
   std::string type;
   bool supported = false;
@@ -65,8 +65,8 @@ struct Row {
   std::string note;  // why not
 };
 
-Row Look(CachedModel model, options::Values values, const launcher::Machine& machine) {
-  Row row{std::move(model)};
+ModelRow Look(CachedModel model, options::Values values, const launcher::Machine& machine) {
+  ModelRow row{std::move(model)};
   if (row.model.folder.empty()) {
     row.note = "no snapshot";
     return row;
@@ -86,9 +86,9 @@ Row Look(CachedModel model, options::Values values, const launcher::Machine& mac
   return row;
 }
 
-std::string JsonRows(const std::vector<Row>& rows) {
+std::string JsonRows(const std::vector<ModelRow>& rows) {
   boost::json::array array;
-  for (const Row& row : rows) {
+  for (const ModelRow& row : rows) {
     array.push_back(boost::json::object{{"model", row.model.name},
                                         {"folder", row.model.folder},
                                         {"bytes", row.model.bytes},
@@ -100,9 +100,9 @@ std::string JsonRows(const std::vector<Row>& rows) {
   return JsonText(array) + "\n";
 }
 
-std::string TableRows(const std::vector<Row>& rows) {
+std::string TableRows(const std::vector<ModelRow>& rows) {
   std::string text;
-  for (const Row& row : rows) {
+  for (const ModelRow& row : rows) {
     const std::string state = !row.supported ? "not usable" : row.fits ? "fits" : "too large";
     char line[256];
     std::snprintf(line, sizeof line, "%-44s %10s  %-14s %-10s ", row.model.name.c_str(),
@@ -132,7 +132,8 @@ std::vector<CachedModel> ListCache(const std::string& cache) {
 }
 
 options::ProgramOptions ModelsOptions() {
-  return options::ProgramWith("penstock models", "The models in the Hugging Face cache.", kRows);
+  return options::ProgramWith("penstock models", "The models in the Hugging Face cache.",
+                              kModelRows);
 }
 
 int Models(const Words& words) {
@@ -142,7 +143,7 @@ int Models(const Words& words) {
   std::string cache = line.values.GetString("cache");
   if (cache.empty()) cache = OfflineSettings(values).cache;
   const auto machine = launcher::FindMachine();
-  std::vector<Row> rows;
+  std::vector<ModelRow> rows;
   if (machine.ok()) {
     for (const CachedModel& model : ListCache(cache)) rows.push_back(Look(model, values, *machine));
   }

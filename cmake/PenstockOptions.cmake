@@ -30,9 +30,8 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # Paths relative to the checkout, so that checkouts share the cache; the rest lets it see precompiled headers.
-  set(PENSTOCK_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1
-    CCACHE_SLOPPINESS=pch_defines,time_macros "${CCACHE}")
+  # Paths relative to the checkout, so that checkouts share the cache.
+  set(PENSTOCK_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER ${PENSTOCK_COMPILER_LAUNCHER})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${PENSTOCK_COMPILER_LAUNCHER})
 endif()

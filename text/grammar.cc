@@ -8,7 +8,7 @@ namespace {
 
 static_assert(sizeof(TokenId) == sizeof(uint32_t));
 
-const uint32_t* Raw(std::span<const TokenId> ids) {
+const uint32_t* RawIds(std::span<const TokenId> ids) {
   return reinterpret_cast<const uint32_t*>(ids.data());
 }
 
@@ -38,7 +38,7 @@ absl::Status GrammarMatcher::Mask(std::span<std::uint32_t> words) {
 
 absl::Status GrammarMatcher::Accept(std::span<const TokenId> tokens) {
   RustBytes error;
-  const int32_t code = penstock_matcher_accept(handle_, Raw(tokens), tokens.size(), error.out());
+  const int32_t code = penstock_matcher_accept(handle_, RawIds(tokens), tokens.size(), error.out());
   return ToStatus(code, error);
 }
 
@@ -66,7 +66,7 @@ absl::StatusOr<std::shared_ptr<const Vocabulary>> Vocabulary::Create(
   penstock_vocabulary* handle = nullptr;
   RustBytes error;
   const int32_t code =
-      penstock_vocabulary_new(tokenizer.handle(), rows, Raw(eos_ids), eos_ids.size(),
+      penstock_vocabulary_new(tokenizer.handle(), rows, RawIds(eos_ids), eos_ids.size(),
                               tables == Tables::kPrepared ? 1 : 0, &handle, error.out());
   PENSTOCK_RETURN_IF_ERROR(ToStatus(code, error));
   return std::shared_ptr<const Vocabulary>(new Vocabulary(handle, rows));

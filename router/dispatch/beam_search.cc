@@ -24,7 +24,7 @@ class BeamSearch::StepSink final : public GenerationSink {
 
 namespace {
 
-GenerationError MakeError(ErrorKind kind, std::string message) {
+GenerationError BeamError(ErrorKind kind, std::string message) {
   GenerationError error;
   error.kind = kind;
   error.message = std::move(message);
@@ -74,7 +74,7 @@ std::optional<GenerationError> BeamSearch::Prepare() {
   if (!request_.max_new_tokens)
     prompt_.max_new_tokens = std::min(prompt_.max_new_tokens, most - tokens);
   if (tokens + prompt_.max_new_tokens > most) {
-    GenerationError error = MakeError(
+    GenerationError error = BeamError(
         ErrorKind::kValidation,
         "`inputs` tokens + `max_new_tokens` must be <= " + std::to_string(most) +
             " with beam search. Given: " + std::to_string(tokens + prompt_.max_new_tokens));
@@ -173,7 +173,7 @@ void BeamSearch::EndWith(const GenerationError& error) {
 void BeamSearch::EndWithTexts() {
   const auto best = scores_->Best(sinks_.size());
   if (best.size() < sinks_.size()) {
-    return EndWith(MakeError(ErrorKind::kGeneration,
+    return EndWith(BeamError(ErrorKind::kGeneration,
                              "beam search found only " + std::to_string(best.size()) + " texts"));
   }
   std::uint32_t generated = 0;
@@ -181,7 +181,7 @@ void BeamSearch::EndWithTexts() {
   for (const BeamScores::Finished& text : best) {
     auto events = EventsOf(text);
     if (!events.ok()) {
-      return EndWith(MakeError(ErrorKind::kInternal, Message(events.status())));
+      return EndWith(BeamError(ErrorKind::kInternal, Message(events.status())));
     }
     outbox.push_back(*std::move(events));
     generated += static_cast<std::uint32_t>(text.tokens.size());

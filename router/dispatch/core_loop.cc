@@ -33,8 +33,6 @@ namespace {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-SteadyTime ToSteady(Time time) { return SteadyTime(time.time_since_epoch()); }
-
 BlockCounts BlocksOf(const scheduler::Snapshot& snapshot) {
   return {snapshot.blocks_free, snapshot.blocks_used, snapshot.blocks_cached,
           snapshot.blocks_retiring};
@@ -182,11 +180,11 @@ void CoreLoop::OnGroupLost(GroupId group, Epoch epoch, std::string reason) {
 
 SteadyTime CoreLoop::NextDeadline() const {
   SteadyTime deadline = SteadyTime::max();
-  if (const auto held = listener_.HoldsUntil()) deadline = std::min(deadline, ToSteady(*held));
-  if (const auto due = feed_.Due()) deadline = std::min(deadline, ToSteady(*due));
+  if (const auto held = listener_.HoldsUntil()) deadline = std::min(deadline, OnSteadyClock(*held));
+  if (const auto due = feed_.Due()) deadline = std::min(deadline, OnSteadyClock(*due));
   for (const auto& [id, group] : core_->groups) {
     if (const auto check = group.link->NextCheck()) {
-      deadline = std::min(deadline, ToSteady(*check));
+      deadline = std::min(deadline, OnSteadyClock(*check));
     }
   }
   return deadline;

@@ -12,13 +12,13 @@ namespace {
 // No vocabulary has longer tokens (PromptBuilder::kMaxBytesPerToken).
 constexpr std::size_t kMaxBytesPerToken = 512;
 
-GenerationError Refusal(std::string message) {
+GenerationError BadText(std::string message) {
   return {ErrorKind::kValidation, std::move(message), "input", std::nullopt};
 }
 
 GenerationError TooLong(std::size_t tokens, std::uint32_t limit, bool at_least) {
   GenerationError error =
-      Refusal("the text has " + std::string(at_least ? "at least " : "") + std::to_string(tokens) +
+      BadText("the text has " + std::string(at_least ? "at least " : "") + std::to_string(tokens) +
               " tokens; a text may have at most " + std::to_string(limit));
   error.length = LengthExceeded{static_cast<std::uint32_t>(tokens), 0, limit, limit, at_least};
   return error;
@@ -77,8 +77,8 @@ std::variant<EmbedText, GenerationError> EmbedService::TextOf(const EmbedJob& jo
   if (input.pair) pair = *input.pair;
   const std::uint32_t most = job.truncate ? std::min(*job.truncate, max_tokens_) : 0;
   auto encoded = tokenizer_->EncodePair(text, pair, job.add_special_tokens, most);
-  if (!encoded.ok()) return Refusal(Message(encoded.status()));
-  if (encoded->ids.empty()) return Refusal("the text has no token");
+  if (!encoded.ok()) return BadText(Message(encoded.status()));
+  if (encoded->ids.empty()) return BadText("the text has no token");
   if (encoded->ids.size() > max_tokens_) return TooLong(encoded->ids.size(), max_tokens_, false);
   EmbedText out{std::move(encoded->ids), static_cast<std::uint32_t>(encoded->first_part)};
   return out;
@@ -86,10 +86,10 @@ std::variant<EmbedText, GenerationError> EmbedService::TextOf(const EmbedJob& jo
 
 std::variant<EmbedText, GenerationError> EmbedService::FromIds(
     const EmbedJob& job, const std::vector<TokenId>& ids) const {
-  if (ids.empty()) return Refusal("the list of token ids is empty");
+  if (ids.empty()) return BadText("the list of token ids is empty");
   for (const TokenId id : ids) {
     if (id >= 0 && static_cast<std::uint32_t>(id) < vocabulary_) continue;
-    return Refusal("token id " + std::to_string(id) + " must be from 0 to " +
+    return BadText("token id " + std::to_string(id) + " must be from 0 to " +
                    std::to_string(vocabulary_ - 1));
   }
   EmbedText text{ids};

@@ -3,14 +3,6 @@
 #include <utility>
 
 namespace penstock::router {
-namespace {
-
-std::chrono::steady_clock::time_point ToSteady(Time time) {
-  return std::chrono::steady_clock::time_point(time.time_since_epoch());
-}
-
-}  // namespace
-
 // The service drops it in Stop at the latest.
 class HealthProbe::Sink final : public GenerationSink {
  public:
@@ -88,7 +80,7 @@ void HealthProbe::Watch() {
     changed_.wait(lock, [this] { return stopping_ || (running_ && !waiting_.empty()); });
     const Time began = began_;
     const auto over = [&] { return stopping_ || !running_ || began_ != began; };
-    if (changed_.wait_until(lock, ToSteady(began + options_.patience), over)) continue;
+    if (changed_.wait_until(lock, OnSteadyClock(began + options_.patience), over)) continue;
     AnswerAll(lock, {Health::kFailed, "the shards do not answer a probe"});
   }
 }

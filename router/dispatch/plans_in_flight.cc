@@ -8,7 +8,7 @@
 namespace penstock::router {
 namespace {
 
-std::string RankName(std::size_t rank) {
+std::string NameOfRank(std::size_t rank) {
   return ShardName(std::nullopt, static_cast<std::int64_t>(rank));
 }
 
@@ -27,13 +27,13 @@ void PlansInFlight::Add(StepId step, Time sent) {
 std::optional<std::string> PlansInFlight::Answer(std::uint32_t rank, StepResult result) {
   const auto found = plans_.find(result.step);
   if (result.epoch != epoch_ || found == plans_.end() || found->second.digests[rank].has_value()) {
-    return RankName(rank) + " sent a result" + For(result.step) + " that was not asked for";
+    return NameOfRank(rank) + " sent a result" + For(result.step) + " that was not asked for";
   }
   auto& digests = found->second.digests;
   digests[rank] = result.digest;
   for (std::size_t other = 0; other < digests.size(); ++other) {
     if (digests[other].value_or(result.digest) == result.digest) continue;
-    return RankName(rank) + " and " + RankName(other) + " disagree" + For(result.step) +
+    return NameOfRank(rank) + " and " + NameOfRank(other) + " disagree" + For(result.step) +
            ": their digests differ";
   }
   if (rank == 0) found->second.result = std::move(result);
@@ -66,7 +66,7 @@ std::string PlansInFlight::DescribeOldest() const {
   const auto missing = std::ranges::find_if_not(plan.digests, HasValue);
   const auto rank =
       std::min<std::size_t>(static_cast<std::size_t>(missing - plan.digests.begin()), ranks_ - 1);
-  return RankName(rank) + " has not answered step " + std::to_string(step.value());
+  return NameOfRank(rank) + " has not answered step " + std::to_string(step.value());
 }
 
 }  // namespace penstock::router

@@ -11,7 +11,7 @@
 namespace penstock::router {
 namespace {
 
-constexpr std::size_t kMostWaiting = 32;  // of a report
+constexpr std::size_t kMostWaitingShown = 32;  // of a report
 
 }  // namespace
 
@@ -184,9 +184,9 @@ void RequestLedgers::Describe(StepReport& report, Time now) const {
                             entry->ledger.since()});
   }
   std::ranges::sort(report.queue, {}, &WaitingView::request);
-  if (report.queue.size() > kMostWaiting) {
-    report.queue_left_out = static_cast<std::uint32_t>(report.queue.size() - kMostWaiting);
-    report.queue.resize(kMostWaiting);
+  if (report.queue.size() > kMostWaitingShown) {
+    report.queue_left_out = static_cast<std::uint32_t>(report.queue.size() - kMostWaitingShown);
+    report.queue.resize(kMostWaitingShown);
   }
   for (WaitingView& waiting : report.queue) {
     if (!waiting.behind) continue;

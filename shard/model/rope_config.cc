@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kMaxTheta = 1e15;
 constexpr double kMaxFactor = 1e6;
-constexpr double kMaxPosition = 2147483647.0;
+constexpr double kMaxRopePosition = 2147483647.0;
 
 std::string_view TypeKey(const ConfigReader& scaling) {
   return scaling.Has("rope_type") ? "rope_type" : "type";
@@ -58,7 +58,7 @@ absl::Status ReadYarn(const ConfigReader& scaling, RopeSpec& rope) {
 
 void Extend(double positions, ModelSpec& spec) {
   const double longest = std::max<double>(spec.max_position, positions);
-  spec.max_position = static_cast<std::uint32_t>(std::min(kMaxPosition, longest));
+  spec.max_position = static_cast<std::uint32_t>(std::min(kMaxRopePosition, longest));
 }
 
 absl::StatusOr<std::vector<double>> ReadFactors(const ConfigReader& scaling, const char* key,
@@ -73,9 +73,9 @@ absl::Status ReadLongrope(const ConfigReader& config, const ConfigReader& scalin
   RopeSpec& rope = spec.rope;
   constexpr char kOriginal[] = "original_max_position_embeddings";
   const ConfigReader& where = config.Has(kOriginal) ? config : scaling;
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const std::uint32_t original,
-      where.IntegerOr(kOriginal, spec.max_position, 2, static_cast<std::uint32_t>(kMaxPosition)));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t original,
+                            where.IntegerOr(kOriginal, spec.max_position, 2,
+                                            static_cast<std::uint32_t>(kMaxRopePosition)));
   rope.original_max_position = original;
   PENSTOCK_ASSIGN_OR_RETURN(rope.factors, ReadFactors(scaling, "short_factor", rope.dim));
   PENSTOCK_ASSIGN_OR_RETURN(rope.long_factors, ReadFactors(scaling, "long_factor", rope.dim));
@@ -117,7 +117,7 @@ absl::Status ReadScaling(const ConfigReader& config, const ConfigReader& scaling
   if (rope.type == RopeType::kLongrope) return ReadLongrope(config, scaling, spec);
   PENSTOCK_ASSIGN_OR_RETURN(
       rope.original_max_position,
-      scaling.NumberOr("original_max_position_embeddings", max_position, 1.0, kMaxPosition));
+      scaling.NumberOr("original_max_position_embeddings", max_position, 1.0, kMaxRopePosition));
   if (rope.type == RopeType::kYarn && !scaling.Has("factor")) {
     rope.factor = std::max(1.0, max_position / rope.original_max_position);
   } else {

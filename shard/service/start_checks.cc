@@ -13,7 +13,7 @@ bool Within(float value, float low, float high) { return value >= low && value <
 
 bool Above0(float value, float high) { return value > 0 && value <= high; }
 
-absl::Status CheckRange(const char* field, float value, bool good, const char* limit) {
+absl::Status CheckSampling(const char* field, float value, bool good, const char* limit) {
   if (good) return absl::OkStatus();
   return BadValue(std::string("starts.sampling.") + field, std::to_string(value), limit);
 }
@@ -22,12 +22,12 @@ absl::Status CheckContrastive(const SamplingParams& params, std::uint32_t max_ca
   if (params.penalty_alpha == 0) return absl::OkStatus();
   const char* const field = "penalty_alpha";
   PENSTOCK_RETURN_IF_ERROR(
-      CheckRange(field, params.penalty_alpha, max_candidates > 0,
-                 "0: contrastive search needs the option --contrastive-search"));
+      CheckSampling(field, params.penalty_alpha, max_candidates > 0,
+                    "0: contrastive search needs the option --contrastive-search"));
+  PENSTOCK_RETURN_IF_ERROR(CheckSampling(field, params.penalty_alpha,
+                                         Within(params.penalty_alpha, 0, 1), "from 0 to 1"));
   PENSTOCK_RETURN_IF_ERROR(
-      CheckRange(field, params.penalty_alpha, Within(params.penalty_alpha, 0, 1), "from 0 to 1"));
-  PENSTOCK_RETURN_IF_ERROR(
-      CheckRange(field, params.penalty_alpha, !params.do_sample, "0 with do_sample"));
+      CheckSampling(field, params.penalty_alpha, !params.do_sample, "0 with do_sample"));
   if (params.top_k >= 1 && params.top_k <= max_candidates) return absl::OkStatus();
   return BadValue(
       "starts.sampling.top_k", std::to_string(params.top_k),
@@ -73,13 +73,13 @@ absl::Status CheckSampling(const SamplingParams& params, std::uint32_t vocabular
        "from -2 to 2"},
   };
   for (const auto& [field, value, good, limit] : checks) {
-    PENSTOCK_RETURN_IF_ERROR(CheckRange(field, value, good, limit));
+    PENSTOCK_RETURN_IF_ERROR(CheckSampling(field, value, good, limit));
   }
   PENSTOCK_RETURN_IF_ERROR(CheckContrastive(params, max_candidates));
   for (const SamplingParams::LogitBias& bias : params.logit_bias) {
     PENSTOCK_RETURN_IF_ERROR(CheckTokens({bias.token}, vocabulary, "starts.sampling.bias_tokens"));
     PENSTOCK_RETURN_IF_ERROR(
-        CheckRange("bias_values", bias.bias, Within(bias.bias, -100, 100), "from -100 to 100"));
+        CheckSampling("bias_values", bias.bias, Within(bias.bias, -100, 100), "from -100 to 100"));
   }
   for (const std::vector<TokenId>& word : params.bad_words) {
     if (word.empty()) return Bad("starts.sampling.bad_words", 0, "at least one token long");

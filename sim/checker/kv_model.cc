@@ -6,8 +6,8 @@
 namespace penstock::sim {
 namespace {
 
-std::string Name(SequenceId sequence) { return "sequence " + std::to_string(sequence.value()); }
-std::string Name(BlockId block) { return "block " + std::to_string(block.value()); }
+std::string KvName(SequenceId sequence) { return "sequence " + std::to_string(sequence.value()); }
+std::string KvName(BlockId block) { return "block " + std::to_string(block.value()); }
 
 }  // namespace
 
@@ -34,7 +34,7 @@ void KvModel::Count(const Block& block, int sign) {
 
 bool KvModel::Exists(BlockId block, Findings& findings) const {
   if (block.value() < blocks_.size()) return true;
-  findings.Add("G1", Name(block) + " is not one of " + std::to_string(blocks_.size()));
+  findings.Add("G1", KvName(block) + " is not one of " + std::to_string(blocks_.size()));
   return false;
 }
 
@@ -47,8 +47,8 @@ void KvModel::Append(KvTable& table, BlockId id, Findings& findings) {
   const bool shared = end <= table.cached_length;
   if (!shared) {
     if (block.live + block.retiring > 0) {
-      findings.Add("G1", Name(id) + " is given to " + Name(table.sequence) + " while " +
-                             Name(block.writer) + " or its readers hold it");
+      findings.Add("G1", KvName(id) + " is given to " + KvName(table.sequence) + " while " +
+                             KvName(block.writer) + " or its readers hold it");
     }
     block.cells.assign(block_size_, 0);
     block.writer = table.sequence;
@@ -63,7 +63,8 @@ void KvModel::Copy(BlockId from, BlockId to, const KvTable& table, Findings& fin
   if (!Exists(from, findings) || !Exists(to, findings)) return;
   Block& target = blocks_[to.value()];
   if (target.writer != table.sequence) {
-    findings.Add("G1", Name(table.sequence) + " copies into " + Name(to) + " of another writer");
+    findings.Add("G1",
+                 KvName(table.sequence) + " copies into " + KvName(to) + " of another writer");
   }
   target.cells = blocks_[from.value()].cells;
 }
@@ -75,8 +76,8 @@ void KvModel::Write(const KvTable& table, std::uint32_t position, Findings& find
   if (blocks[index] == kNoBlock) return;  // its window has passed the position
   Block& block = blocks_[blocks[index].value()];
   if (block.writer != table.sequence) {
-    findings.Add("G1", Name(table.sequence) + " writes " + Name(blocks[index]) +
-                           ", which is written by " + Name(block.writer));
+    findings.Add("G1", KvName(table.sequence) + " writes " + KvName(blocks[index]) +
+                           ", which is written by " + KvName(block.writer));
   }
   block.cells.resize(block_size_);
   block.cells[position % block_size_] = table.histories[position];
@@ -105,8 +106,8 @@ void KvModel::CheckPrefix(const KvTable& table, Findings& findings) const {
     const Block& block = blocks_[blocks[index].value()];
     const std::uint32_t cell = p % block_size_;
     if (cell < block.cells.size() && block.cells[cell] == table.histories[p]) continue;
-    findings.Add("G1", Name(table.sequence) + " reads position " + std::to_string(p) + " from " +
-                           Name(blocks[index]) + ", which does not hold its tokens");
+    findings.Add("G1", KvName(table.sequence) + " reads position " + std::to_string(p) + " from " +
+                           KvName(blocks[index]) + ", which does not hold its tokens");
     return;
   }
 }
@@ -114,7 +115,7 @@ void KvModel::CheckPrefix(const KvTable& table, Findings& findings) const {
 void KvModel::NeedPositions(const KvTable& table, std::uint64_t positions,
                             Findings& findings) const {
   if (positions <= BlocksOf(table).size() * std::uint64_t{block_size_}) return;
-  findings.Add("G1", Name(table.sequence) + " needs " + std::to_string(positions) +
+  findings.Add("G1", KvName(table.sequence) + " needs " + std::to_string(positions) +
                          " positions and holds " + std::to_string(BlocksOf(table).size()) +
                          " blocks of " + std::to_string(block_size_));
 }

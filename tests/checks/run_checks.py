@@ -25,6 +25,7 @@ CHECKS = {
     "unbuilt": ["unbuilt.py"],
     "classes": ["classes.py"],
     "names": ["names.py"],
+    "shared names": ["shared_names.py"],
     "documents": ["documents.py"],
     "format_cpp": ["format_cpp.py"],
     "rust fmt": ["rust.py", "fmt"],

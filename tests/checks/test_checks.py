@@ -12,6 +12,7 @@ import layering
 import names
 import pytest
 import rules
+import shared_names
 import sizes
 import summary
 import unbuilt
@@ -215,6 +216,35 @@ def test_unbuilt_finds_a_source_that_no_list_names(tmp_path):
         },
     )
     assert [p.split(":")[0] for p in found] == ["a/b/x.cc", "a/z.cc"]
+
+
+_OVERLOAD = "namespace p {\nnamespace {\nint Read(bool tied) { return tied; }\n}\n}\n"
+_OTHER = "namespace p {\nnamespace {\nint Read(Options options) { return 1; }\n}\n}\n"
+
+
+def test_shared_names_finds_an_overload_in_a_neighbour(tmp_path):
+    found = problems_of(shared_names.check, tmp_path, {"a/x.cc": _OVERLOAD, "a/y.cc": _OTHER})
+    assert found == ["a/x.cc:3: Read is also defined in a/y.cc"]
+
+
+def test_shared_names_finds_a_name_that_hides_one_of_an_outer_namespace(tmp_path):
+    sources = {
+        "p.h": "namespace p {\ninline constexpr int kMost = 3;\n}\n",
+        "a/x.cc": "namespace p::a {\nnamespace {\nconstexpr int kMost = 4;\n}\n}\n",
+        "a/y.cc": "namespace p::a {\nint Most() { return kMost; }\n}\n",
+    }
+    found = problems_of(shared_names.check, tmp_path, sources)
+    assert found == ["a/x.cc:3: kMost hides that of p.h in a/y.cc"]
+
+
+def test_shared_names_passes_other_folders_and_files_compiled_alone(tmp_path):
+    sources = {
+        "a/x.cc": _OVERLOAD,
+        "b/y.cc": _OTHER,
+        "a/z.cc": _OTHER,
+        "a/CMakeLists.txt": "penstock_library(a SOURCES x.cc ALONE z.cc DEPS b)\n",
+    }
+    assert problems_of(shared_names.check, tmp_path, sources) == []
 
 
 def test_classes_finds_a_class_in_two_sources(tmp_path):

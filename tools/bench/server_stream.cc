@@ -20,7 +20,7 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using tcp = asio::ip::tcp;
 
-constexpr auto kNoThrow = asio::as_tuple(asio::use_awaitable);
+constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 constexpr std::uint16_t kHttpPort = 80;
 constexpr std::uint16_t kHttpsPort = 443;
 
@@ -84,13 +84,13 @@ asio::awaitable<ServerStream::ErrorCode> ServerStream::Connect(tcp::endpoint end
   buffer_.clear();
   certificate_error_.clear();
   ExpiresAfter(timeout);
-  auto [error] = co_await stream_->async_connect(endpoint, kNoThrow);
+  auto [error] = co_await stream_->async_connect(endpoint, kAsTuple);
   if (!error) stream_->socket().set_option(tcp::no_delay(true), error);
   if (!error && tls_ != nullptr) {
     secure_ = std::make_unique<TlsStream>(*stream_, *tls_);
     secure_->set_verify_callback(asio::ssl::host_name_verification(host_), error);
     if (!IsAddress(host_)) SSL_set_tlsext_host_name(secure_->native_handle(), host_.c_str());
-    std::tie(error) = co_await secure_->async_handshake(asio::ssl::stream_base::client, kNoThrow);
+    std::tie(error) = co_await secure_->async_handshake(asio::ssl::stream_base::client, kAsTuple);
     if (RefusesCertificate(error)) {
       const long result = ::SSL_get_verify_result(secure_->native_handle());
       // The check of the host's name leaves no cause.
@@ -110,9 +110,9 @@ void ServerStream::ExpiresAfter(std::chrono::milliseconds timeout) {
 asio::awaitable<ServerStream::ErrorCode> ServerStream::Write(const Request& request) {
   ErrorCode error;
   if (secure_ != nullptr) {
-    std::tie(error, std::ignore) = co_await http::async_write(*secure_, request, kNoThrow);
+    std::tie(error, std::ignore) = co_await http::async_write(*secure_, request, kAsTuple);
   } else {
-    std::tie(error, std::ignore) = co_await http::async_write(*stream_, request, kNoThrow);
+    std::tie(error, std::ignore) = co_await http::async_write(*stream_, request, kAsTuple);
   }
   co_return error;
 }
@@ -121,10 +121,10 @@ asio::awaitable<ServerStream::ErrorCode> ServerStream::ReadHead(Parser& parser) 
   ErrorCode error;
   if (secure_ != nullptr) {
     std::tie(error, std::ignore) =
-        co_await http::async_read_header(*secure_, buffer_, parser, kNoThrow);
+        co_await http::async_read_header(*secure_, buffer_, parser, kAsTuple);
   } else {
     std::tie(error, std::ignore) =
-        co_await http::async_read_header(*stream_, buffer_, parser, kNoThrow);
+        co_await http::async_read_header(*stream_, buffer_, parser, kAsTuple);
   }
   co_return error;
 }
@@ -133,10 +133,10 @@ asio::awaitable<ServerStream::ErrorCode> ServerStream::ReadSome(Parser& parser) 
   ErrorCode error;
   if (secure_ != nullptr) {
     std::tie(error, std::ignore) =
-        co_await http::async_read_some(*secure_, buffer_, parser, kNoThrow);
+        co_await http::async_read_some(*secure_, buffer_, parser, kAsTuple);
   } else {
     std::tie(error, std::ignore) =
-        co_await http::async_read_some(*stream_, buffer_, parser, kNoThrow);
+        co_await http::async_read_some(*stream_, buffer_, parser, kAsTuple);
   }
   co_return error;
 }

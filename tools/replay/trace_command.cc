@@ -9,7 +9,7 @@
 namespace penstock::replay {
 namespace {
 
-int Complain(const char* program, const absl::Status& status, int code) {
+int ComplainOf(const char* program, const absl::Status& status, int code) {
   if (!absl::IsCancelled(status)) {
     std::fprintf(stderr, "%s: error: %s\n", program, Message(status).c_str());
   }
@@ -91,16 +91,16 @@ absl::Status Trace(const TraceOptions& options) {
 
 int TraceCommand(int argc, const char* const* argv) {
   const TraceCommandLine line = ReadTraceCommandLine(argv[0], argc, argv);
-  if (!line.options.ok()) return Complain(argv[0], line.options.status(), line.exit_code);
+  if (!line.options.ok()) return ComplainOf(argv[0], line.options.status(), line.exit_code);
   const absl::Status status = Trace(*line.options);
-  return status.ok() ? 0 : Complain(argv[0], status, 1);
+  return status.ok() ? 0 : ComplainOf(argv[0], status, 1);
 }
 
 int SearchCommand(int argc, const char* const* argv) {
   const TraceCommandLine line = ReadTraceCommandLine(argv[0], argc, argv);
-  if (!line.options.ok()) return Complain(argv[0], line.options.status(), line.exit_code);
+  if (!line.options.ok()) return ComplainOf(argv[0], line.options.status(), line.exit_code);
   const absl::Status status = Search(*line.options);
-  return status.ok() ? 0 : Complain(argv[0], status, 1);
+  return status.ok() ? 0 : ComplainOf(argv[0], status, 1);
 }
 
 }  // namespace penstock::replay

@@ -21,7 +21,7 @@ namespace {
 
 using options::Values;
 
-std::uint32_t Count(const Values& values, std::string_view name) {
+std::uint32_t CountOf(const Values& values, std::string_view name) {
   return static_cast<std::uint32_t>(values.GetInt(name));
 }
 
@@ -63,7 +63,8 @@ absl::StatusOr<sim::Trace> ReadWorkload(const std::string& source, const Values&
 }
 
 void Shape(const Values& values, sim::Trace& trace) {
-  if (values.HasValue("whole-blocks")) sim::CountWholeBlocks(trace, Count(values, "whole-blocks"));
+  if (values.HasValue("whole-blocks"))
+    sim::CountWholeBlocks(trace, CountOf(values, "whole-blocks"));
   if (const auto most = values.FindInt("max-output")) {
     for (sim::TraceRequest& request : trace.requests) {
       request.output_tokens = std::min(request.output_tokens, static_cast<std::uint32_t>(*most));
@@ -82,12 +83,12 @@ scheduler::Batching BatchingOf(const std::string& name) {
 scheduler::Config ReadConfig(const Values& values) {
   using namespace scheduler;
   Config config;
-  config.max_step_tokens = Count(values, "max-step-tokens");
+  config.max_step_tokens = CountOf(values, "max-step-tokens");
   config.max_batch_prefill_tokens = CountOrZero(values, "max-batch-prefill-tokens");
   config.max_batch_total_tokens = CountOrZero(values, "max-batch-total-tokens");
   config.max_batch_size = CountOrZero(values, "max-batch-size");
-  config.max_waiting_requests = Count(values, "max-waiting-requests");
-  config.pipeline_depth = Count(values, "pipeline-depth");
+  config.max_waiting_requests = CountOf(values, "max-waiting-requests");
+  config.pipeline_depth = CountOf(values, "pipeline-depth");
   config.batching = BatchingOf(values.GetString("batching"));
   if (values.GetString("static-grouping") == "equal") {
     config.static_grouping = StaticGrouping::kEqual;
@@ -113,15 +114,16 @@ scheduler::Config ReadConfig(const Values& values) {
 absl::StatusOr<sim::FleetOptions> ReadFleet(const Values& values) {
   sim::FleetOptions fleet;
   fleet.config = ReadConfig(values);
-  fleet.capacity.blocks = Count(values, "blocks");
-  fleet.capacity.block_size = Count(values, "block-size");
-  fleet.capacity.slots = Count(values, "slots");
-  fleet.capacity.max_sequence_length = Count(values, "max-sequence-length");
+  fleet.capacity.blocks = CountOf(values, "blocks");
+  fleet.capacity.block_size = CountOf(values, "block-size");
+  fleet.capacity.slots = CountOf(values, "slots");
+  fleet.capacity.max_sequence_length = CountOf(values, "max-sequence-length");
   fleet.capacity.max_step_tokens = fleet.config.max_step_tokens;
-  fleet.groups = Count(values, "num-replicas");
+  fleet.groups = CountOf(values, "num-replicas");
   fleet.forecast = values.GetBool("forecast");
   fleet.padded_batches = values.GetBool("padded");
-  if (values.HasValue("declared-output")) fleet.declared_output = Count(values, "declared-output");
+  if (values.HasValue("declared-output"))
+    fleet.declared_output = CountOf(values, "declared-output");
   fleet.keep_steps = values.HasValue("svg");
   const std::string& machine = values.GetString("machine");
   const auto model = scheduler::MachineModel::Find(machine);

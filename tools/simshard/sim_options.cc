@@ -19,23 +19,23 @@
 namespace penstock::simshard {
 namespace {
 
-std::uint32_t Number(const options::Values& values, std::string_view name) {
+std::uint32_t NumberOption(const options::Values& values, std::string_view name) {
   return static_cast<std::uint32_t>(values.FindInt(name).value_or(0));
 }
 
 absl::StatusOr<SimOptions> ReadOptions(const options::Values& values) {
   SimOptions options;
   options.model_folder = values.GetString("model-id");
-  options.vocabulary = Number(values, "vocab-size");
+  options.vocabulary = NumberOption(values, "vocab-size");
   options.tokens = values.GetString("tokens") == "echo" ? TokenRule::kEcho : TokenRule::kHash;
-  options.rank = Number(values, "rank");
-  options.world_size = Number(values, "world-size");
-  options.blocks = Number(values, "blocks");
-  options.block_size = Number(values, "block-size");
-  options.window = Number(values, "simulated-window");
-  options.window_blocks = Number(values, "window-blocks");
+  options.rank = NumberOption(values, "rank");
+  options.world_size = NumberOption(values, "world-size");
+  options.blocks = NumberOption(values, "blocks");
+  options.block_size = NumberOption(values, "block-size");
+  options.window = NumberOption(values, "simulated-window");
+  options.window_blocks = NumberOption(values, "window-blocks");
   if (options.window_blocks == 0) options.window_blocks = options.blocks;
-  options.max_sequence_length = Number(values, "max-sequence-length");
+  options.max_sequence_length = NumberOption(values, "max-sequence-length");
   options.time_scale = values.GetDouble("time-scale");
   const std::string& machine = values.GetString("step-time-model");
   if (!machine.empty()) {
@@ -77,7 +77,7 @@ absl::StatusOr<std::vector<shard::HostedShard>> MakeShards(const options::Values
   PENSTOCK_ASSIGN_OR_RETURN(const FaultScript faults, ReadFaults(values));
   PENSTOCK_ASSIGN_OR_RETURN(const shard::ShardListen listen, shard::ReadShardListen(values));
   const std::optional<std::int64_t> one = values.FindInt("group");
-  const std::uint32_t groups = Number(values, "num-groups");
+  const std::uint32_t groups = NumberOption(values, "num-groups");
   if (one && groups > 1) return BadOption("num-groups", std::to_string(groups), "1 with --group");
   std::vector<shard::HostedShard> shards;
   for (std::uint32_t i = 0; i < groups; ++i) {

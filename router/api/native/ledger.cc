@@ -7,10 +7,6 @@
 namespace penstock::router::native {
 namespace {
 
-double Milliseconds(Duration duration) {
-  return std::chrono::duration<double, std::milli>(duration).count();
-}
-
 template <class T>
 void AppendBehind(std::string& out, const T& waits) {
   if (waits.behind) json::AppendMembers(out, "behind", waits.behind->value());

@@ -17,7 +17,7 @@ void AppendShortage(std::string& out, const Decision& decision) {
 }
 
 // The last decision says how the request ended.
-std::string_view NameOf(const Decision& decision, const RequestRecord& record) {
+std::string_view NameOfDecision(const Decision& decision, const RequestRecord& record) {
   const bool early = record.state == "cancelled" || record.state == "failed";
   return early && decision.kind == DecisionKind::kFinished ? std::string_view(record.state)
                                                            : DecisionName(decision.kind);
@@ -27,7 +27,7 @@ void AppendDecision(std::string& out, const Decision& decision, const RequestRec
   using Milliseconds = std::chrono::duration<double, std::milli>;
   out += '{';
   json::AppendMembers(out, "after_ms", Milliseconds(decision.at - record.arrived).count(),
-                      "decision", NameOf(decision, record));
+                      "decision", NameOfDecision(decision, record));
   if (decision.kind == DecisionKind::kSplit) {
     json::AppendMembers(out, "parts", decision.needed, "part", decision.available);
   }
@@ -48,7 +48,7 @@ void AppendBlocked(std::string& out, const RequestRecord& record) {
   out += '}';
 }
 
-std::string_view NameOf(PrefixReason::Kind kind) {
+std::string_view NameOfDecision(PrefixReason::Kind kind) {
   // In the order of Kind.
   constexpr std::string_view kNames[] = {"short",   "computed_whole", "no_relative", "different",
                                          "evicted", "held",           "other_tenant"};
@@ -62,7 +62,7 @@ void AppendPrefixMiss(std::string& out, const RequestRecord& record, bool admin)
   if (!record.prefix_miss) return;
   const PrefixReason& miss = *record.prefix_miss;
   out += ",\"prefix_miss\":{";
-  json::AppendMembers(out, "why", NameOf(miss.kind));
+  json::AppendMembers(out, "why", NameOfDecision(miss.kind));
   if (miss.relative) {
     json::AppendMembers(out, "relative", miss.relative->value(), "relative_client_id",
                         miss.relative_client_id, "common_tokens", miss.common_tokens);

@@ -10,7 +10,7 @@ namespace {
 
 using json::Value;
 
-std::optional<Value> Parse(std::string_view text) {
+std::optional<Value> ParseValue(std::string_view text) {
   json::Reader reader(text);
   Value value;
   if (!json::ReadValue(reader, value, "a value") || !reader.AtEnd()) return std::nullopt;
@@ -29,7 +29,7 @@ bool ReadArguments(Value& call) {
   Value* function = FindMember(call, "function");
   Value* arguments = function == nullptr ? nullptr : FindMember(*function, "arguments");
   if (arguments == nullptr || !arguments->is(Value::Kind::kString)) return false;
-  auto object = Parse(arguments->text.empty() ? "{}" : arguments->text);
+  auto object = ParseValue(arguments->text.empty() ? "{}" : arguments->text);
   if (!object || !object->is(Value::Kind::kObject)) return false;
   *arguments = *std::move(object);
   return true;
@@ -54,7 +54,7 @@ TemplateMessages MessagesForTemplate(const std::string& messages_json,
                                      const answer::Format& format) {
   const bool has_calls = messages_json.find("\"tool_calls\"") != std::string::npos;
   const bool has_reasoning = messages_json.find("\"reasoning\"") != std::string::npos;
-  auto messages = has_calls || has_reasoning ? Parse(messages_json) : std::nullopt;
+  auto messages = has_calls || has_reasoning ? ParseValue(messages_json) : std::nullopt;
   if (!messages) return {messages_json};
   std::size_t count = 0;
   bool changed = false;
@@ -82,7 +82,7 @@ std::string VariablesForTemplate(const std::optional<json::Raw>& given,
                                  const std::optional<std::string>& reasoning_effort) {
   if (!reasoning_effort) return given ? std::string(given->text) : "";
   Value variables = Value::Object({});
-  if (given) variables = Parse(given->text).value_or(std::move(variables));
+  if (given) variables = ParseValue(given->text).value_or(std::move(variables));
   const bool none = *reasoning_effort == "none";
   const std::string_view key = none ? "enable_thinking" : "reasoning_effort";
   if (variables.Find(key) == nullptr) {

@@ -70,7 +70,7 @@ void AnswerChat(ApiContext& context, const std::shared_ptr<Exchange>& exchange,
   context.engine.Render(std::get<ChatInput>(std::move(chat)), done);
 }
 
-std::optional<ApiError> Check(const ApiContext& context, const TokenizeRequest& request) {
+std::optional<ApiError> CheckTokenize(const ApiContext& context, const TokenizeRequest& request) {
   if (auto error = CheckModel(context, request.model)) return error;
   const bool chat = request.messages.count > 0;
   if (request.prompt && chat) return MustBe("prompt", "absent beside `messages`", "both");
@@ -85,7 +85,7 @@ void Tokenize(ApiContext& context, HttpRequest http, std::shared_ptr<Exchange> e
   Parsed<TokenizeRequest> parsed = ParseTokenize(http.body);
   if (!Accept(context, "/tokenize", "openai", Errors(), parsed, *exchange)) return;
   TokenizeRequest& request = parsed.request;
-  if (const auto error = Check(context, request)) {
+  if (const auto error = CheckTokenize(context, request)) {
     return RefuseRequest(context, *exchange, Errors(), *error);
   }
   if (!request.prompt) return AnswerChat(context, exchange, request);

@@ -130,14 +130,14 @@ absl::Status CpuBackend::Initialize(const CpuOptions& options) {
   return absl::OkStatus();
 }
 
-std::string NameOf(const Kernels& kernels, const WeightFormat& format, KvType kv_type) {
+std::string BackendName(const Kernels& kernels, const WeightFormat& format, KvType kv_type) {
   std::string name = "cpu/" + std::string(IsaName(kernels.isa));
   name += format.backend_suffix();
   if (kv_type != KvType::kAuto) name += "/kv-" + std::string(KvTypeName(kv_type));
   return name;
 }
 
-std::string CpuBackend::Name() const { return NameOf(kernels_, weights_->format(), kv_type_); }
+std::string CpuBackend::Name() const { return BackendName(kernels_, weights_->format(), kv_type_); }
 
 absl::Status CpuBackend::Prepare(const BackendLimits& limits, Communicator* communicator) {
   PENSTOCK_RETURN_IF_ERROR(CheckCommunicator(program_, communicator));
@@ -367,7 +367,7 @@ absl::Status CheckCpuBackend(const Program& program, const CpuTypes& types,
 
 absl::StatusOr<std::string> CpuBackendName(const CpuTypes& types) {
   PENSTOCK_ASSIGN_OR_RETURN(const Choice choice, Choose(types));
-  return cpu::NameOf(*choice.kernels, *choice.format, types.kv_type);
+  return cpu::BackendName(*choice.kernels, *choice.format, types.kv_type);
 }
 
 absl::StatusOr<std::string> DescribeCpuBackend(const Program& program, const WeightSource& source,
@@ -377,9 +377,9 @@ absl::StatusOr<std::string> DescribeCpuBackend(const Program& program, const Wei
   options.source = &source;
   options.format = choice.format;
   const cpu::WeightFormat& format = cpu::WeightStore::FormatFor(program, options, *choice.kernels);
-  std::string text = cpu::NameOf(*choice.kernels, format, types.kv_type);
+  std::string text = cpu::BackendName(*choice.kernels, format, types.kv_type);
   if (format.Fallback() == nullptr) return text;
-  return text + ", or " + cpu::NameOf(*choice.kernels, *format.Fallback(), types.kv_type) +
+  return text + ", or " + cpu::BackendName(*choice.kernels, *format.Fallback(), types.kv_type) +
          " if its weights do not fit that format";
 }
 

@@ -30,7 +30,7 @@ at::Tensor Hidden(const AttentionShape& shape, const DecodeTiles& tiles) {
 }
 
 // [width, rows, kv_heads, dim] -> tiles of these rows.
-at::Tensor CutIntoTiles(const at::Tensor& part, const at::Tensor& rows) {
+at::Tensor CutRowsIntoTiles(const at::Tensor& part, const at::Tensor& rows) {
   const std::int64_t width = part.size(0);
   const std::int64_t positions = (width + kDecodeTile - 1) / kDecodeTile * kDecodeTile;
   at::Tensor tiles = at::zeros({rows.size(0), part.size(2), positions, part.size(3)},
@@ -105,7 +105,7 @@ void PartAttention(const AttentionShape& shape, const KvStore& cache, std::uint3
     const auto begin = static_cast<std::int64_t>(first);
     const at::Tensor rows = all_rows.narrow(0, begin, count);
     const at::Tensor mine = all_queries.narrow(0, begin, count);
-    DecodeTiles tiles{CutIntoTiles(keys, rows), CutIntoTiles(values, rows), 0, {}};
+    DecodeTiles tiles{CutRowsIntoTiles(keys, rows), CutRowsIntoTiles(values, rows), 0, {}};
     tiles.lengths.assign(part.lengths.begin() + begin, part.lengths.begin() + begin + count);
     const at::Tensor mixed =
         DecodeAttention(shape, at::index_select(queries, 0, mine), std::move(tiles));

@@ -60,8 +60,8 @@ void BuildBert(DecoderBuilder& b, const Bert& model) {
   b.Head();
 }
 
-absl::Status ReadShared(const ConfigReader& config, const SizeKeys& sizes, Bert& model,
-                        ModelSpec& spec) {
+absl::Status ReadBertShared(const ConfigReader& config, const SizeKeys& sizes, Bert& model,
+                            ModelSpec& spec) {
   spec.both_ways = true;
   spec.tied_head = true;
   spec.class_pooling = PoolingKind::kCls;
@@ -81,7 +81,7 @@ absl::Status ReadShared(const ConfigReader& config, const SizeKeys& sizes, Bert&
 
 absl::Status ReadRobertaOf(const ConfigReader& config, const SizeKeys& sizes, ModelSpec& spec) {
   Bert model{.prefix = "roberta."};
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, sizes, model, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadBertShared(config, sizes, model, spec));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t padding,
                             config.IntegerOr("pad_token_id", 1, 0, spec.vocabulary - 1));
   model.offset = padding + 1;
@@ -102,7 +102,7 @@ absl::Status ReadRobertaOf(const ConfigReader& config, const SizeKeys& sizes, Mo
 
 absl::Status ReadBert(const ConfigReader& config, ModelSpec& spec) {
   Bert model{.prefix = "bert."};
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kBert, model, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadBertShared(config, kBert, model, spec));
   spec.class_layers = {{.name = "bert.pooler.dense",
                         .inputs = spec.hidden,
                         .outputs = spec.hidden,

@@ -45,7 +45,8 @@ void BuildCohere(DecoderBuilder& b, const Cohere& model) {
   b.Head(model.logits);
 }
 
-absl::Status ReadShared(const ConfigReader& config, double theta, ModelSpec& spec, Cohere& model) {
+absl::Status ReadCohereShared(const ConfigReader& config, double theta, ModelSpec& spec,
+                              Cohere& model) {
   spec.tied_head = true;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kCohereSizes, spec));
@@ -60,7 +61,7 @@ absl::Status ReadShared(const ConfigReader& config, double theta, ModelSpec& spe
 
 absl::Status ReadCohere(const ConfigReader& config, ModelSpec& spec) {
   Cohere model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, 500000.0, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadCohereShared(config, 500000.0, spec, model));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   PENSTOCK_ASSIGN_OR_RETURN(model.head_norms, config.BoolOr("use_qk_norm", false));
   spec.build = [model](DecoderBuilder& b) { BuildCohere(b, model); };
@@ -69,7 +70,7 @@ absl::Status ReadCohere(const ConfigReader& config, ModelSpec& spec) {
 
 absl::Status ReadCohere2(const ConfigReader& config, ModelSpec& spec) {
   Cohere model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, 10000.0, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadCohereShared(config, 10000.0, spec, model));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t pattern,
                             config.IntegerOr("sliding_window_pattern", 4, 1, 4096));
   PENSTOCK_RETURN_IF_ERROR(ReadAlternatingWindows(config, pattern, spec));

@@ -30,8 +30,8 @@ constexpr SizeKeys kV3{.hidden = 7168,
                        .vocabulary = 129280,
                        .positions = 4096};
 
-constexpr std::uint32_t kMaxWidth = 1u << 20;
-constexpr std::uint32_t kMaxHeadDim = 4096;
+constexpr std::uint32_t kMaxLatentWidth = 1u << 20;
+constexpr std::uint32_t kMaxLatentHeadDim = 4096;
 
 struct DeepSeek {
   LatentHeads heads;
@@ -68,13 +68,16 @@ void BuildDeepSeek(DecoderBuilder& b, const DeepSeek& model) {
 absl::Status ReadLatentHeads(const ConfigReader& config, LatentHeads& heads) {
   if (!config.IsNull("q_lora_rank")) {
     PENSTOCK_ASSIGN_OR_RETURN(heads.query_latent,
-                              config.IntegerOr("q_lora_rank", 1536, 1, kMaxWidth));
+                              config.IntegerOr("q_lora_rank", 1536, 1, kMaxLatentWidth));
   }
-  PENSTOCK_ASSIGN_OR_RETURN(heads.latent, config.IntegerOr("kv_lora_rank", 512, 1, kMaxWidth));
-  PENSTOCK_ASSIGN_OR_RETURN(heads.nope, config.IntegerOr("qk_nope_head_dim", 128, 1, kMaxHeadDim));
-  PENSTOCK_ASSIGN_OR_RETURN(heads.rope, config.IntegerOr("qk_rope_head_dim", 64, 2, kMaxHeadDim));
+  PENSTOCK_ASSIGN_OR_RETURN(heads.latent,
+                            config.IntegerOr("kv_lora_rank", 512, 1, kMaxLatentWidth));
+  PENSTOCK_ASSIGN_OR_RETURN(heads.nope,
+                            config.IntegerOr("qk_nope_head_dim", 128, 1, kMaxLatentHeadDim));
+  PENSTOCK_ASSIGN_OR_RETURN(heads.rope,
+                            config.IntegerOr("qk_rope_head_dim", 64, 2, kMaxLatentHeadDim));
   if (heads.rope % 2 != 0) return config.Bad("qk_rope_head_dim", "even");
-  PENSTOCK_ASSIGN_OR_RETURN(heads.value, config.IntegerOr("v_head_dim", 128, 1, kMaxHeadDim));
+  PENSTOCK_ASSIGN_OR_RETURN(heads.value, config.IntegerOr("v_head_dim", 128, 1, kMaxLatentHeadDim));
   return absl::OkStatus();
 }
 
@@ -98,9 +101,9 @@ absl::StatusOr<double> ReadScale(const ConfigReader& config, const RopeSpec& rop
 
 // All but the attention's RoPE and the router. Heads of queries and keys have `nope` and `rope`
 // dimensions; `head_dim` and `num_key_value_heads` mean nothing.
-absl::Status ReadShared(const ConfigReader& config, const SizeKeys& sizes,
-                        std::uint32_t dense_layers, std::uint32_t expert_width,
-                        std::uint32_t shared_experts, ModelSpec& spec, DeepSeek& model) {
+absl::Status ReadDeepseekShared(const ConfigReader& config, const SizeKeys& sizes,
+                                std::uint32_t dense_layers, std::uint32_t expert_width,
+                                std::uint32_t shared_experts, ModelSpec& spec, DeepSeek& model) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
@@ -113,8 +116,9 @@ absl::Status ReadShared(const ConfigReader& config, const SizeKeys& sizes,
   PENSTOCK_ASSIGN_OR_RETURN(const double scale, ReadScale(config, spec.rope, model.heads));
   model.heads.scale = static_cast<float>(scale);
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
-  PENSTOCK_ASSIGN_OR_RETURN(spec.expert_intermediate,
-                            config.IntegerOr("moe_intermediate_size", expert_width, 1, kMaxWidth));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      spec.expert_intermediate,
+      config.IntegerOr("moe_intermediate_size", expert_width, 1, kMaxLatentWidth));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t shared,
                             config.IntegerOr("n_shared_experts", shared_experts, 1, 64));
   spec.shared_intermediate = shared * spec.expert_intermediate;
@@ -158,7 +162,7 @@ absl::Status ReadRoutingScale(const ConfigReader& config, double absent, Routing
 
 absl::Status ReadDeepSeekV2(const ConfigReader& config, ModelSpec& spec) {
   DeepSeek model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kV2, 0, 1407, 2, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadDeepseekShared(config, kV2, 0, 1407, 2, spec, model));
   PENSTOCK_ASSIGN_OR_RETURN(model.prediction_layers, ReadPredictionLayers(config, 0));
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 64, 6));
   PENSTOCK_RETURN_IF_ERROR(ReadRoutingScale(config, 1.0, model.routing));
@@ -173,7 +177,7 @@ absl::Status ReadDeepSeekV2(const ConfigReader& config, ModelSpec& spec) {
 
 absl::Status ReadDeepSeekV3(const ConfigReader& config, ModelSpec& spec) {
   DeepSeek model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kV3, 3, 2048, 1, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadDeepseekShared(config, kV3, 3, 2048, 1, spec, model));
   PENSTOCK_ASSIGN_OR_RETURN(model.prediction_layers, ReadPredictionLayers(config, 1));
   PENSTOCK_ASSIGN_OR_RETURN(model.heads.interleaved, config.BoolOr("rope_interleave", true));
   PENSTOCK_RETURN_IF_ERROR(RequireRouter(config, "sigmoid", {"noaux_tc"}));

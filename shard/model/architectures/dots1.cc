@@ -53,7 +53,7 @@ void BuildDots1(DecoderBuilder& b, const Dots1& model) {
 }
 
 // The transformers class has no defaults for the numbers of experts.
-absl::Status ReadExperts(const ConfigReader& config, ModelSpec& spec, Dots1& model) {
+absl::Status ReadDots1Experts(const ConfigReader& config, ModelSpec& spec, Dots1& model) {
   for (const char* key : {"n_routed_experts", "num_experts_per_tok"}) {
     PENSTOCK_RETURN_IF_ERROR(config.Integer(key, 1, 1u << 16).status());
   }
@@ -87,7 +87,7 @@ absl::Status ReadDots1(const ConfigReader& config, ModelSpec& spec) {
                             config.IntegerOr("max_window_layers", 62, 0, 4096));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, window, first_layer, spec));
   Dots1 model;
-  PENSTOCK_RETURN_IF_ERROR(ReadExperts(config, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadDots1Experts(config, spec, model));
   spec.build = [model](DecoderBuilder& b) { BuildDots1(b, model); };
   return absl::OkStatus();
 }

@@ -57,7 +57,8 @@ void BuildErnieMoe(DecoderBuilder& b, const ErnieMoe& model) {
 }
 
 // Each `moe_layer_interval`th layer between two others has experts; an end of -1 is the last layer.
-absl::Status ReadSparse(const ConfigReader& config, std::uint32_t layers, ErnieMoe& model) {
+absl::Status ReadErnie45MoeSparse(const ConfigReader& config, std::uint32_t layers,
+                                  ErnieMoe& model) {
   constexpr char kEnd[] = "moe_layer_end_index";
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t first,
                             config.IntegerOr("moe_layer_start_index", 1, 0, 4096));
@@ -70,8 +71,8 @@ absl::Status ReadSparse(const ConfigReader& config, std::uint32_t layers, ErnieM
   return absl::OkStatus();
 }
 
-absl::Status ReadExperts(const ConfigReader& config, ModelSpec& spec, ErnieMoe& model) {
-  PENSTOCK_RETURN_IF_ERROR(ReadSparse(config, spec.layers, model));
+absl::Status ReadErnie45MoeExperts(const ConfigReader& config, ModelSpec& spec, ErnieMoe& model) {
+  PENSTOCK_RETURN_IF_ERROR(ReadErnie45MoeSparse(config, spec.layers, model));
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 64, 6));
   model.routing.renormalized = true;
   spec.experts = model.routing.experts;
@@ -95,7 +96,7 @@ absl::Status ReadErnie45Moe(const ConfigReader& config, ModelSpec& spec) {
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.default_theta = 500000.0}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   ErnieMoe model;
-  PENSTOCK_RETURN_IF_ERROR(ReadExperts(config, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadErnie45MoeExperts(config, spec, model));
   spec.build = [model](DecoderBuilder& b) { BuildErnieMoe(b, model); };
   return absl::OkStatus();
 }

@@ -28,7 +28,7 @@ struct ExaoneMoe {
   Routing routing;
 };
 
-void BuildMlp(DecoderBuilder& b, const ExaoneMoe& model, std::uint32_t layer) {
+void BuildExaoneMoeMlp(DecoderBuilder& b, const ExaoneMoe& model, std::uint32_t layer) {
   b.RmsNorm("post_attention_layernorm");
   if (model.sparse[layer]) {
     b.Router("mlp.gate", model.routing.experts);
@@ -58,14 +58,15 @@ void BuildExaoneMoe(DecoderBuilder& b, const ExaoneMoe& model) {
     b.Attention(window);
     b.AttentionOutput("self_attn.o_proj");
     b.AddToResidual();
-    BuildMlp(b, model, layer);
+    BuildExaoneMoeMlp(b, model, layer);
   });
   b.RmsNorm("norm");
   b.Head();
 }
 
 // `mlp_layer_types`, or without it the first layers are dense.
-absl::Status ReadSparse(const ConfigReader& config, std::uint32_t layers, ExaoneMoe& model) {
+absl::Status ReadExaoneMoeSparse(const ConfigReader& config, std::uint32_t layers,
+                                 ExaoneMoe& model) {
   constexpr char kTypes[] = "mlp_layer_types";
   PENSTOCK_ASSIGN_OR_RETURN(const auto types, config.StringsOr(kTypes));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t dense,
@@ -86,8 +87,8 @@ absl::Status ReadSparse(const ConfigReader& config, std::uint32_t layers, Exaone
   return absl::OkStatus();
 }
 
-absl::Status ReadExperts(const ConfigReader& config, ModelSpec& spec, ExaoneMoe& model) {
-  PENSTOCK_RETURN_IF_ERROR(ReadSparse(config, spec.layers, model));
+absl::Status ReadExaoneMoeExperts(const ConfigReader& config, ModelSpec& spec, ExaoneMoe& model) {
+  PENSTOCK_RETURN_IF_ERROR(ReadExaoneMoeSparse(config, spec.layers, model));
   PENSTOCK_RETURN_IF_ERROR(RequireRouter(config, "sigmoid", {"noaux_tc"}));
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadSigmoidRouting(config, 64, 8));
   PENSTOCK_ASSIGN_OR_RETURN(const double scale,
@@ -120,7 +121,7 @@ absl::Status ReadExaoneMoe(const ConfigReader& config, ModelSpec& spec) {
   PENSTOCK_RETURN_IF_ERROR(ReadAlternatingWindows(config, pattern, spec));
   ExaoneMoe model;
   model.rope_by_window = window > 0;
-  PENSTOCK_RETURN_IF_ERROR(ReadExperts(config, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadExaoneMoeExperts(config, spec, model));
   spec.build = [model](DecoderBuilder& b) { BuildExaoneMoe(b, model); };
   return absl::OkStatus();
 }

@@ -50,7 +50,7 @@ struct Gemma {
   RopeSpec local_rope;  // of layers with a window
 };
 
-void BuildAttention(DecoderBuilder& b, const Gemma& model, std::uint32_t layer) {
+void BuildGemmaAttention(DecoderBuilder& b, const Gemma& model, std::uint32_t layer) {
   const std::uint32_t window = b.spec().windows[layer];
   b.RmsNorm("input_layernorm");
   b.Qkv("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj");
@@ -72,7 +72,7 @@ void BuildGemma(DecoderBuilder& b, const Gemma& model) {
   b.Embedding("embed_tokens.weight", "lm_head.weight",
               std::sqrt(static_cast<float>(b.spec().hidden)));
   b.Layers("layers", [&](std::uint32_t layer) {
-    BuildAttention(b, model, layer);
+    BuildGemmaAttention(b, model, layer);
     b.RmsNorm(model.branch_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm");
     b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", model.activation);
     if (model.branch_norms) b.BranchRmsNorm("post_feedforward_layernorm");
@@ -88,7 +88,7 @@ absl::StatusOr<float> ReadSoftcap(const ConfigReader& config, const char* key, d
   return static_cast<float>(cap);
 }
 
-absl::Status ReadShared(const ConfigReader& config, const SizeKeys& sizes, ModelSpec& spec) {
+absl::Status ReadGemmaShared(const ConfigReader& config, const SizeKeys& sizes, ModelSpec& spec) {
   spec.tied_head = true;
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
@@ -111,14 +111,14 @@ absl::Status ReadGemma2Keys(const ConfigReader& config, double logit_softcap, Ge
   return absl::OkStatus();
 }
 
-void SetBuild(const Gemma& model, ModelSpec& spec) {
+void SetGemmaBuild(const Gemma& model, ModelSpec& spec) {
   spec.build = [model](DecoderBuilder& b) { BuildGemma(b, model); };
 }
 
 }  // namespace
 
 absl::Status ReadGemma(const ConfigReader& config, ModelSpec& spec) {
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kGemma, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadGemmaShared(config, kGemma, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
   Gemma model;
@@ -127,12 +127,12 @@ absl::Status ReadGemma(const ConfigReader& config, ModelSpec& spec) {
   // The first releases say `gelu` and mean the form by tanh.
   if (model.activation == Activation::kGelu) model.activation = Activation::kGeluTanh;
   model.attention_scale = 1.0f / std::sqrt(static_cast<float>(spec.head_dim));
-  SetBuild(model, spec);
+  SetGemmaBuild(model, spec);
   return absl::OkStatus();
 }
 
 absl::Status ReadGemma2(const ConfigReader& config, ModelSpec& spec) {
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kGemma2, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadGemmaShared(config, kGemma2, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadAlternatingWindows(config, 2, spec));
   Gemma model;
@@ -140,12 +140,12 @@ absl::Status ReadGemma2(const ConfigReader& config, ModelSpec& spec) {
   PENSTOCK_ASSIGN_OR_RETURN(model.attention_softcap,
                             ReadSoftcap(config, "attn_logit_softcapping", 50.0));
   model.local_rope = spec.rope;
-  SetBuild(model, spec);
+  SetGemmaBuild(model, spec);
   return absl::OkStatus();
 }
 
 absl::Status ReadGemma3Text(const ConfigReader& config, ModelSpec& spec) {
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kGemma3, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadGemmaShared(config, kGemma3, spec));
   const std::uint32_t positions = spec.max_position;  // RoPE scaling is counted in
   PENSTOCK_RETURN_IF_ERROR(ReadRope(
       config,
@@ -161,7 +161,7 @@ absl::Status ReadGemma3Text(const ConfigReader& config, ModelSpec& spec) {
   PENSTOCK_RETURN_IF_ERROR(ReadAlternatingWindows(config, pattern, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadGemma2Keys(config, 0.0, model));
   model.head_norms = true;
-  SetBuild(model, spec);
+  SetGemmaBuild(model, spec);
   return absl::OkStatus();
 }
 

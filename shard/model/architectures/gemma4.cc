@@ -52,7 +52,7 @@ std::uint32_t SourceOf(const ModelSpec& spec, std::uint32_t end, std::uint32_t l
   return 0;  // ReadSharing has refused such a model
 }
 
-void BuildAttention(DecoderBuilder& b, const Gemma4& model, std::uint32_t layer) {
+void BuildGemma4Attention(DecoderBuilder& b, const Gemma4& model, std::uint32_t layer) {
   const std::uint32_t window = b.spec().windows[layer];
   const RopeSpec& rope = window > 0 ? model.window_rope : model.full_rope;
   b.SetHeads(model.heads[layer]);
@@ -76,7 +76,7 @@ void BuildAttention(DecoderBuilder& b, const Gemma4& model, std::uint32_t layer)
   b.AddToResidual();
 }
 
-void BuildMlp(DecoderBuilder& b, const Gemma4& model, std::uint32_t layer) {
+void BuildGemma4Mlp(DecoderBuilder& b, const Gemma4& model, std::uint32_t layer) {
   const bool wide = model.double_wide && layer >= model.own_layers;
   b.SetMlpWidth(b.spec().intermediate * (wide ? 2 : 1));
   b.RmsNorm("pre_feedforward_layernorm");
@@ -109,8 +109,8 @@ void BuildGemma4(DecoderBuilder& b, const Gemma4& model) {
                       "per_layer_projection_norm", model.per_layer);
   }
   b.Layers("layers", [&](std::uint32_t layer) {
-    BuildAttention(b, model, layer);
-    BuildMlp(b, model, layer);
+    BuildGemma4Attention(b, model, layer);
+    BuildGemma4Mlp(b, model, layer);
     if (model.per_layer > 0) {
       AddPerLayerBranch(b, "per_layer_input_gate", model.activation, "per_layer_projection",
                         model.per_layer);
@@ -224,7 +224,7 @@ absl::StatusOr<RopeSpec> ReadFullRope(const ConfigReader& config, std::uint32_t 
   return rope;
 }
 
-absl::Status ReadExperts(const ConfigReader& config, ModelSpec& spec, Gemma4& model) {
+absl::Status ReadGemma4Experts(const ConfigReader& config, ModelSpec& spec, Gemma4& model) {
   PENSTOCK_ASSIGN_OR_RETURN(model.has_experts, config.BoolOr("enable_moe_block", false));
   if (!model.has_experts) return absl::OkStatus();
   Routing& routing = model.routing;
@@ -275,7 +275,7 @@ absl::Status ReadGemma4Text(const ConfigReader& config, ModelSpec& spec) {
   PENSTOCK_ASSIGN_OR_RETURN(model.activation,
                             ReadActivation(config, "hidden_activation", Activation::kGeluTanh));
   PENSTOCK_RETURN_IF_ERROR(ReadPerLayerInputs(config, spec, model));
-  PENSTOCK_RETURN_IF_ERROR(ReadExperts(config, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadGemma4Experts(config, spec, model));
   PENSTOCK_ASSIGN_OR_RETURN(const double cap,
                             config.NumberOr("final_logit_softcapping", 0.0, 0.0, 1e6));
   model.logit_softcap = static_cast<float>(cap);

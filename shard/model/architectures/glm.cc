@@ -41,7 +41,7 @@ void BuildGlm(DecoderBuilder& b, bool branch_norms) {
   b.Head();
 }
 
-absl::Status ReadShared(const ConfigReader& config, bool branch_norms, ModelSpec& spec) {
+absl::Status ReadGlmShared(const ConfigReader& config, bool branch_norms, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kGlmSizes, spec));
@@ -56,11 +56,11 @@ absl::Status ReadShared(const ConfigReader& config, bool branch_norms, ModelSpec
 }  // namespace
 
 absl::Status ReadGlm(const ConfigReader& config, ModelSpec& spec) {
-  return ReadShared(config, false, spec);
+  return ReadGlmShared(config, false, spec);
 }
 
 absl::Status ReadGlm4(const ConfigReader& config, ModelSpec& spec) {
-  return ReadShared(config, true, spec);
+  return ReadGlmShared(config, true, spec);
 }
 
 }  // namespace penstock::shard

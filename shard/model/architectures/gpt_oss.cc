@@ -69,7 +69,7 @@ absl::Status ReadGptOssWindows(const ConfigReader& config, ModelSpec& spec) {
   return absl::OkStatus();
 }
 
-absl::Status ReadExperts(const ConfigReader& config, ModelSpec& spec, GptOss& model) {
+absl::Status ReadGptOssExperts(const ConfigReader& config, ModelSpec& spec, GptOss& model) {
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::uint32_t chosen,
       config.IntegerOr("experts_per_token", 4, 1, 1u << 16));  // an older name
@@ -95,7 +95,7 @@ absl::Status ReadGptOss(const ConfigReader& config, ModelSpec& spec) {
   PENSTOCK_RETURN_IF_ERROR(ReadGptOssRope(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadGptOssWindows(config, spec));
   GptOss model;
-  PENSTOCK_RETURN_IF_ERROR(ReadExperts(config, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadGptOssExperts(config, spec, model));
   spec.build = [model](DecoderBuilder& b) { BuildGptOss(b, model); };
   return absl::OkStatus();
 }

@@ -53,7 +53,7 @@ void BuildGptJ(DecoderBuilder& b, const GptJ& model) {
   b.Head();
 }
 
-absl::Status ReadShared(const ConfigReader& config, GptJ model, ModelSpec& spec) {
+absl::Status ReadGptjShared(const ConfigReader& config, GptJ model, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kGptjSizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "layer_norm_epsilon", 1e-5, spec));
@@ -68,11 +68,11 @@ absl::Status ReadShared(const ConfigReader& config, GptJ model, ModelSpec& spec)
 }  // namespace
 
 absl::Status ReadGptJ(const ConfigReader& config, ModelSpec& spec) {
-  return ReadShared(config, {}, spec);
+  return ReadGptjShared(config, {}, spec);
 }
 
 absl::Status ReadCodeGen(const ConfigReader& config, ModelSpec& spec) {
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, {.blocks = true}, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadGptjShared(config, {.blocks = true}, spec));
   if (spec.heads % kBlocks == 0) return absl::OkStatus();
   return config.Bad("n_head", "a multiple of " + std::to_string(kBlocks));
 }

@@ -52,7 +52,7 @@ void BuildGraniteMoe(DecoderBuilder& b, const GraniteMoe& model) {
   b.Head(model.logits);
 }
 
-absl::Status ReadShared(const ConfigReader& config, ModelSpec& spec) {
+absl::Status ReadGranitemoeShared(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kGranitemoeSizes, spec));
@@ -76,14 +76,14 @@ absl::Status ReadShared(const ConfigReader& config, ModelSpec& spec) {
 }  // namespace
 
 absl::Status ReadGraniteMoe(const ConfigReader& config, ModelSpec& spec) {
-  return ReadShared(config, spec);
+  return ReadGranitemoeShared(config, spec);
 }
 
 absl::Status ReadGraniteMoeShared(const ConfigReader& config, ModelSpec& spec) {
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
   PENSTOCK_ASSIGN_OR_RETURN(spec.shared_intermediate,
                             config.IntegerOr("shared_intermediate_size", 0, 0, 1u << 24));
-  return ReadShared(config, spec);
+  return ReadGranitemoeShared(config, spec);
 }
 
 }  // namespace penstock::shard

@@ -41,8 +41,8 @@ void BuildLlama(DecoderBuilder& b) {
   b.Head();
 }
 
-absl::Status ReadDecoder(const ConfigReader& config, const SizeKeys& sizes,
-                         std::uint32_t default_window, ModelSpec& spec) {
+absl::Status ReadLlamaDecoder(const ConfigReader& config, const SizeKeys& sizes,
+                              std::uint32_t default_window, ModelSpec& spec) {
   spec.build = BuildLlama;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
@@ -55,11 +55,11 @@ absl::Status ReadDecoder(const ConfigReader& config, const SizeKeys& sizes,
 }  // namespace
 
 absl::Status ReadLlama(const ConfigReader& config, ModelSpec& spec) {
-  return ReadDecoder(config, kLlama, 0, spec);
+  return ReadLlamaDecoder(config, kLlama, 0, spec);
 }
 
 absl::Status ReadMistral(const ConfigReader& config, ModelSpec& spec) {
-  return ReadDecoder(config, kMistral, 4096, spec);
+  return ReadLlamaDecoder(config, kMistral, 4096, spec);
 }
 
 }  // namespace penstock::shard

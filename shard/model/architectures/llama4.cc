@@ -37,7 +37,7 @@ struct Llama4 {
   Routing routing;
 };
 
-void BuildAttention(DecoderBuilder& b, const Llama4& model, std::uint32_t layer) {
+void BuildLlama4Attention(DecoderBuilder& b, const Llama4& model, std::uint32_t layer) {
   b.RmsNorm("input_layernorm");
   b.Qkv("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj");
   if (model.rotated[layer] && model.head_norms) {
@@ -56,7 +56,7 @@ void BuildAttention(DecoderBuilder& b, const Llama4& model, std::uint32_t layer)
   b.AddToResidual();
 }
 
-void BuildMlp(DecoderBuilder& b, const Llama4& model, std::uint32_t layer) {
+void BuildLlama4Mlp(DecoderBuilder& b, const Llama4& model, std::uint32_t layer) {
   b.RmsNorm("post_attention_layernorm");
   if (model.sparse[layer]) {
     b.Router("feed_forward.router", model.routing.experts);
@@ -83,15 +83,15 @@ void BuildLlama4(DecoderBuilder& b, const Llama4& model) {
   b.Embedding("embed_tokens.weight", prefix + "lm_head.weight");
   b.SetInterleaved();
   b.Layers("layers", [&](std::uint32_t layer) {
-    BuildAttention(b, model, layer);
-    BuildMlp(b, model, layer);
+    BuildLlama4Attention(b, model, layer);
+    BuildLlama4Mlp(b, model, layer);
   });
   b.RmsNorm("norm");
   b.Head();
 }
 
 // `no_rope_layers[i]` is 1 for a layer that is rotated.
-absl::Status ReadRotated(const ConfigReader& config, std::uint32_t layers, Llama4& model) {
+absl::Status ReadLlama4Rotated(const ConfigReader& config, std::uint32_t layers, Llama4& model) {
   PENSTOCK_ASSIGN_OR_RETURN(model.rotated, config.FlagsOr("no_rope_layers"));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t interval,
                             config.IntegerOr("no_rope_layer_interval", 4, 1, 4096));
@@ -138,7 +138,7 @@ absl::Status ReadGrowth(const ConfigReader& config, Llama4& model) {
   return absl::OkStatus();
 }
 
-absl::Status ReadExperts(const ConfigReader& config, ModelSpec& spec, Llama4& model) {
+absl::Status ReadLlama4Experts(const ConfigReader& config, ModelSpec& spec, Llama4& model) {
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 16, 1));
   model.routing.kind = Routing::Kind::kSigmoid;
   PENSTOCK_ASSIGN_OR_RETURN(spec.expert_intermediate,
@@ -170,10 +170,10 @@ absl::Status ReadLlama4Text(const ConfigReader& config, ModelSpec& spec) {
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.default_theta = 500000.0}, spec));
   spec.windows.assign(spec.layers, 0);
   Llama4 model;
-  PENSTOCK_RETURN_IF_ERROR(ReadRotated(config, spec.layers, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadLlama4Rotated(config, spec.layers, model));
   PENSTOCK_RETURN_IF_ERROR(ReadChunks(config, spec.layers, model));
   PENSTOCK_RETURN_IF_ERROR(ReadGrowth(config, model));
-  PENSTOCK_RETURN_IF_ERROR(ReadExperts(config, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadLlama4Experts(config, spec, model));
   PENSTOCK_ASSIGN_OR_RETURN(model.head_norms, config.BoolOr("use_qk_norm", true));
   spec.build = [model](DecoderBuilder& b) { BuildLlama4(b, model); };
   return absl::OkStatus();

@@ -67,7 +67,7 @@ void BuildOlmo2(DecoderBuilder& b, const RopeSpec& window_rope) {
   b.Head();
 }
 
-absl::Status ReadShared(const ConfigReader& config, ModelSpec& spec) {
+absl::Status ReadOlmoShared(const ConfigReader& config, ModelSpec& spec) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
   return ReadSizes(config, kOlmoSizes, spec);
@@ -76,7 +76,7 @@ absl::Status ReadShared(const ConfigReader& config, ModelSpec& spec) {
 }  // namespace
 
 absl::Status ReadOlmo(const ConfigReader& config, ModelSpec& spec) {
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadOlmoShared(config, spec));
   spec.norm_eps = 1e-5f;
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
@@ -86,7 +86,7 @@ absl::Status ReadOlmo(const ConfigReader& config, ModelSpec& spec) {
 }
 
 absl::Status ReadOlmo2(const ConfigReader& config, ModelSpec& spec) {
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadOlmoShared(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
@@ -95,7 +95,7 @@ absl::Status ReadOlmo2(const ConfigReader& config, ModelSpec& spec) {
 }
 
 absl::Status ReadOlmo3(const ConfigReader& config, ModelSpec& spec) {
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, spec));
+  PENSTOCK_RETURN_IF_ERROR(ReadOlmoShared(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-5, spec));
   constexpr double kTheta = 500000.0;
   PENSTOCK_RETURN_IF_ERROR(ReadRope(

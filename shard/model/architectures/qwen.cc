@@ -55,7 +55,7 @@ absl::Status ReadQwenWindows(const ConfigReader& config, ModelSpec& spec) {
   return ReadWindows(config, window, first, spec);
 }
 
-absl::Status ReadDecoder(const ConfigReader& config, const SizeKeys& sizes, ModelSpec& spec) {
+absl::Status ReadQwenDecoder(const ConfigReader& config, const SizeKeys& sizes, ModelSpec& spec) {
   PENSTOCK_RETURN_IF_ERROR(ReadGate(config, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
@@ -67,12 +67,12 @@ absl::Status ReadDecoder(const ConfigReader& config, const SizeKeys& sizes, Mode
 
 absl::Status ReadQwen2(const ConfigReader& config, ModelSpec& spec) {
   spec.build = [](DecoderBuilder& b) { BuildQwen(b, false); };
-  return ReadDecoder(config, kQwen2, spec);
+  return ReadQwenDecoder(config, kQwen2, spec);
 }
 
 absl::Status ReadQwen3(const ConfigReader& config, ModelSpec& spec) {
   spec.build = [](DecoderBuilder& b) { BuildQwen(b, true); };
-  return ReadDecoder(config, kQwen3, spec);
+  return ReadQwenDecoder(config, kQwen3, spec);
 }
 
 }  // namespace penstock::shard

@@ -110,7 +110,7 @@ std::vector<RowSlice> GroupedProjections(const DecoderBuilder& b) {
   return slices;
 }
 
-void BuildAttention(DecoderBuilder& b) {
+void BuildQwenHybridAttention(DecoderBuilder& b) {
   b.GatedQkv("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj");
   b.HeadNorm("self_attn.q_norm", "self_attn.k_norm");
   b.Rope();
@@ -137,7 +137,7 @@ void BuildQwenHybrid(DecoderBuilder& b, const QwenHybrid& model) {
     if (model.recurrent[layer]) {
       AddDeltaNet(b, "linear_attn", model.grouped ? GroupedProjections(b) : SeparateProjections(b));
     } else {
-      BuildAttention(b);
+      BuildQwenHybridAttention(b);
     }
     b.AddToResidual();
     b.RmsNorm("post_attention_layernorm");
@@ -196,8 +196,8 @@ absl::Status ReadDelta(const ConfigReader& config, DeltaSpec& delta) {
   return absl::OkStatus();
 }
 
-absl::Status ReadExperts(const ConfigReader& config, const Defaults& defaults, bool renormalized,
-                         ModelSpec& spec, QwenHybrid& model) {
+absl::Status ReadQwenHybridExperts(const ConfigReader& config, const Defaults& defaults,
+                                   bool renormalized, ModelSpec& spec, QwenHybrid& model) {
   constexpr std::uint32_t kMostColumns = 1u << 24;
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, defaults.experts, defaults.chosen));
   model.routing.renormalized = renormalized;
@@ -210,8 +210,8 @@ absl::Status ReadExperts(const ConfigReader& config, const Defaults& defaults, b
   return absl::OkStatus();
 }
 
-absl::Status ReadShared(const ConfigReader& config, const Defaults& defaults, ModelSpec& spec,
-                        QwenHybrid& model) {
+absl::Status ReadQwenHybridShared(const ConfigReader& config, const Defaults& defaults,
+                                  ModelSpec& spec, QwenHybrid& model) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, defaults.sizes, spec));
@@ -225,7 +225,7 @@ absl::Status ReadShared(const ConfigReader& config, const Defaults& defaults, Mo
   return ReadDelta(config, spec.delta);
 }
 
-void SetBuild(const QwenHybrid& model, ModelSpec& spec) {
+void SetQwenHybridBuild(const QwenHybrid& model, ModelSpec& spec) {
   if (std::find(model.sparse.begin(), model.sparse.end(), false) == model.sparse.end()) {
     spec.intermediate = 0;
   }
@@ -243,18 +243,18 @@ absl::Status ReadTextConfig(const ConfigReader& config, ReadArchitecture* read, 
 
 absl::Status ReadQwen35Text(const ConfigReader& config, ModelSpec& spec) {
   QwenHybrid model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kQwen35, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadQwenHybridShared(config, kQwen35, spec, model));
   model.sparse.assign(spec.layers, false);
-  SetBuild(model, spec);
+  SetQwenHybridBuild(model, spec);
   return absl::OkStatus();
 }
 
 absl::Status ReadQwen35MoeText(const ConfigReader& config, ModelSpec& spec) {
   QwenHybrid model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kQwen35Moe, spec, model));
-  PENSTOCK_RETURN_IF_ERROR(ReadExperts(config, kQwen35Moe, true, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadQwenHybridShared(config, kQwen35Moe, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadQwenHybridExperts(config, kQwen35Moe, true, spec, model));
   model.sparse.assign(spec.layers, true);
-  SetBuild(model, spec);
+  SetQwenHybridBuild(model, spec);
   return absl::OkStatus();
 }
 
@@ -268,12 +268,12 @@ absl::Status ReadQwen35Moe(const ConfigReader& config, ModelSpec& spec) {
 
 absl::Status ReadQwen3Next(const ConfigReader& config, ModelSpec& spec) {
   QwenHybrid model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kQwen3Next, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadQwenHybridShared(config, kQwen3Next, spec, model));
   PENSTOCK_ASSIGN_OR_RETURN(const bool renormalized, config.BoolOr("norm_topk_prob", true));
-  PENSTOCK_RETURN_IF_ERROR(ReadExperts(config, kQwen3Next, renormalized, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadQwenHybridExperts(config, kQwen3Next, renormalized, spec, model));
   PENSTOCK_ASSIGN_OR_RETURN(model.sparse, ReadSparseLayers(config, spec.layers));
   model.grouped = true;
-  SetBuild(model, spec);
+  SetQwenHybridBuild(model, spec);
   return absl::OkStatus();
 }
 

@@ -62,8 +62,8 @@ void BuildQwenMoe(DecoderBuilder& b, const QwenMoe& model) {
 }
 
 // `expert_width` is the default of the transformers class.
-absl::Status ReadShared(const ConfigReader& config, const SizeKeys& sizes,
-                        std::uint32_t expert_width, ModelSpec& spec, QwenMoe& model) {
+absl::Status ReadQwenMoeShared(const ConfigReader& config, const SizeKeys& sizes,
+                               std::uint32_t expert_width, ModelSpec& spec, QwenMoe& model) {
   spec.tied_head = false;
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
   PENSTOCK_RETURN_IF_ERROR(RequireRouter(config, "softmax", {"greedy"}));
@@ -100,7 +100,7 @@ absl::Status ReadWindow(const ConfigReader& config, bool alternating, ModelSpec&
 
 absl::Status ReadQwen2Moe(const ConfigReader& config, ModelSpec& spec) {
   QwenMoe model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kQwen2Moe, 1408, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadQwenMoeShared(config, kQwen2Moe, 1408, spec, model));
   PENSTOCK_RETURN_IF_ERROR(ReadWindow(config, true, spec));
   PENSTOCK_ASSIGN_OR_RETURN(spec.shared_intermediate,
                             config.IntegerOr("shared_expert_intermediate_size", 5632, 1, 1u << 24));
@@ -114,7 +114,7 @@ absl::Status ReadQwen2Moe(const ConfigReader& config, ModelSpec& spec) {
 
 absl::Status ReadQwen3Moe(const ConfigReader& config, ModelSpec& spec) {
   QwenMoe model;
-  PENSTOCK_RETURN_IF_ERROR(ReadShared(config, kQwen3Moe, 768, spec, model));
+  PENSTOCK_RETURN_IF_ERROR(ReadQwenMoeShared(config, kQwen3Moe, 768, spec, model));
   PENSTOCK_RETURN_IF_ERROR(ReadWindow(config, false, spec));
   const bool renormalized = model.routing.renormalized;
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadRouting(config, 128, 8));

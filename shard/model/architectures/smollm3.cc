@@ -37,7 +37,8 @@ void BuildSmolLm3(DecoderBuilder& b, const std::vector<bool>& rotated) {
 
 // `no_rope_layers[i]` is 1 for a layer that is rotated. Without the list every
 // `no_rope_layer_interval`th layer is not.
-absl::StatusOr<std::vector<bool>> ReadRotated(const ConfigReader& config, std::uint32_t layers) {
+absl::StatusOr<std::vector<bool>> ReadSmollm3Rotated(const ConfigReader& config,
+                                                     std::uint32_t layers) {
   PENSTOCK_ASSIGN_OR_RETURN(std::vector<bool> rotated, config.FlagsOr("no_rope_layers"));
   if (rotated.size() >= layers) return rotated;
   if (!rotated.empty()) {
@@ -72,7 +73,8 @@ absl::Status ReadSmolLm3(const ConfigReader& config, ModelSpec& spec) {
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, kSmollm3Sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {.default_theta = 2e6}, spec));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<bool> rotated, ReadRotated(config, spec.layers));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<bool> rotated,
+                            ReadSmollm3Rotated(config, spec.layers));
   PENSTOCK_RETURN_IF_ERROR(ReadSmolLm3Windows(config, rotated, spec));
   spec.build = [rotated](DecoderBuilder& b) { BuildSmolLm3(b, rotated); };
   return absl::OkStatus();
