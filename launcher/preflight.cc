@@ -114,7 +114,11 @@ absl::Status CheckRanks(const options::Values& values, const boost::json::object
 absl::Status CheckFit(const options::Values& values) {
   const std::string& folder = values.GetString("model-id");
   PENSTOCK_ASSIGN_OR_RETURN(const std::string text, ReadModelFile(folder, "config.json"));
-  const boost::json::object config = boost::json::parse(text).as_object();
+  const boost::json::object whole = boost::json::parse(text).as_object();
+  // The sizes of a model with a vision tower are those of its text model.
+  const boost::json::value* const part = whole.if_contains("text_config");
+  const boost::json::object& config =
+      part != nullptr && part->is_object() ? part->as_object() : whole;
   PENSTOCK_RETURN_IF_ERROR(CheckLength(values, config));
   return CheckRanks(values, config);
 }

@@ -41,6 +41,12 @@ void DecoderBuilder::SetWidths() {
 // ---- names ----
 
 void DecoderBuilder::Prefix(const std::vector<std::string>& prefixes, const std::string& probe) {
+  if (wrapped_) {
+    const std::string outer = "language_model.";
+    const bool flat = has_("model." + outer + probe);
+    prefix_ = flat ? "model." + outer : outer + prefixes.front();
+    return;
+  }
   const auto found = std::find_if(prefixes.begin(), prefixes.end(),
                                   [&](const std::string& prefix) { return has_(prefix + probe); });
   prefix_ = found == prefixes.end() ? prefixes.front() : *found;
@@ -81,9 +87,10 @@ void DecoderBuilder::Embed(const std::string& table, const std::string& head, Bu
   std::string tensor = prefix_ + table;
   // A head in the file counts, also where config.json says that it is the embedding. Some files
   // hold the shared matrix under the head's name alone.
-  tied_ = spec_.tied_head.value_or(true) && !(has_(head) && has_(tensor));
-  if (tied_ && !has_(tensor) && has_(head)) tensor = head;
-  head_tensor_ = head;
+  const std::string inner = "language_model." + head;
+  head_tensor_ = wrapped_ && has_(inner) ? inner : head;
+  tied_ = spec_.tied_head.value_or(true) && !(has_(head_tensor_) && has_(tensor));
+  if (tied_ && !has_(tensor) && has_(head_tensor_)) tensor = head_tensor_;
   embedding_ = VocabularyMatrix("embedding", tensor, built_.program.Width(out));
   Add(EmbedOp{.out = out, .table = embedding_, .scale = scale});
   AllReduce(out);

@@ -61,6 +61,9 @@ class DecoderBuilder {
   // The names of the decoder begin with one of `prefixes`: the first with which the checkpoint has
   // the tensor `probe`, or the first of all.
   void Prefix(const std::vector<std::string>& prefixes, const std::string& probe);
+  // The decoder is the text part of a larger model: "model.language_model." or "language_model."
+  // may be before its names, in place of "model." or before it, and before that of the head.
+  void SetWrapped() { wrapped_ = true; }
   // Tensors of the checkpoint with names that end so are not weights of the decoder.
   void Ignore(const std::string& suffix) { built_.weights.ignored_suffixes.push_back(suffix); }
   // The same with names that begin so: other parts of a model, such as its vision tower.
@@ -246,6 +249,7 @@ class DecoderBuilder {
   bool refused_ = false;  // accept_ said no
   BuiltProgram built_;
   std::vector<Op>* ops_ = &built_.program.body;
+  bool wrapped_ = false;
   std::string prefix_;
   std::string layers_name_;  // "layers", once inside Layers
   std::string scope_;        // "layers.3." inside Layers, else ""

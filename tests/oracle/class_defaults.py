@@ -41,6 +41,8 @@ WRAPPERS = (
     },
     {"model_type": "gemma4", "text_config": {"model_type": "gemma4_text"}},
     {"model_type": "llama4", "text_config": {"model_type": "llama4_text"}},
+    {"model_type": "llava", "text_config": {"model_type": "llama"}},
+    {"model_type": "mistral3", "text_config": {"model_type": "ministral3"}},
     {"model_type": "qwen3_5", "text_config": {"model_type": "qwen3_5_text"}},
     {"model_type": "qwen3_5_moe", "text_config": {"model_type": "qwen3_5_moe_text"}},
 )
@@ -110,7 +112,7 @@ def row(given: dict) -> str:
 def types() -> list[str]:
     """Of the text models that have a recipe, and of encoders."""
     configs = (recipe.config.get("text_config", recipe.config) for recipe in recipes().values())
-    return sorted({config["model_type"] for config in configs}) + list(ENCODERS)
+    return sorted({config["model_type"] for config in configs if "model_type" in config}) + list(ENCODERS)
 
 
 def configs():

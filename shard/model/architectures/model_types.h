@@ -43,10 +43,12 @@
   X("llama", ReadLlama, "Llama 3, TinyLlama, SmolLM2") \
   X("llama4", ReadLlama4, "Llama 4 with a vision tower") \
   X("llama4_text", ReadLlama4Text, "the text model of Llama 4") \
+  X("llava", ReadLlava, "LLaVA 1.5 with a vision tower") \
   X("minimax_m2", ReadMiniMaxM2, "MiniMax-M2") \
   X("ministral", ReadMinistral, "Ministral 8B") \
   X("ministral3", ReadMinistral3, "Ministral 3") \
   X("mistral", ReadMistral, "Mistral 7B, Nemo") \
+  X("mistral3", ReadMistral3, "Mistral Small 3.1, Ministral 3 with a vision tower") \
   X("mixtral", ReadMixtral, "Mixtral 8x7B") \
   X("mpt", ReadMpt, "MPT 7B, MPT 30B") \
   X("nemotron", ReadNemotron, "Nemotron 4, Minitron") \

@@ -65,16 +65,17 @@ VARIANTS = {
 }
 
 
-def tensors(t: Tensors, config: dict, head: bool = False, form: dict | None = None) -> None:
+def tensors(t: Tensors, config: dict, head: bool = False, form: dict | None = None,
+            prefix: str = "model.") -> None:
     hidden, bias = config["hidden_size"], config.get("attention_bias", False)
-    t.embedding("model.embed_tokens", config["vocab_size"], hidden)
+    t.embedding(prefix + "embed_tokens", config["vocab_size"], hidden)
     for i in range(config["num_hidden_layers"]):
-        layer = t.at(f"model.layers.{i}.")
+        layer = t.at(f"{prefix}layers.{i}.")
         if form:
             layer = layer.quantized(**form)
         layer.norm("input_layernorm", hidden)
         layer.attention(config, bias, bias)
         layer.norm("post_attention_layernorm", hidden)
         layer.gated_mlp("mlp", config["intermediate_size"], hidden, config.get("mlp_bias", False))
-    t.norm("model.norm", hidden)
+    t.norm(prefix + "norm", hidden)
     t.head(config | {"tie_word_embeddings": False} if head else config)

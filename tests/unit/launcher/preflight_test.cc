@@ -185,6 +185,11 @@ TEST(CheckBeforeStartTest, OptionsThatDoNotFitTheModelAreErrors) {
       check("num-shard", "3"),
       "--num-shard 3: must be a divisor or a multiple of the model's 4 K/V heads: 1, 2, 4 or 12");
   EXPECT_EQ(check("num-shard", "12"), "");
+  // With a vision tower, of the text model.
+  dir.Write("config.json", R"({"model_type": "mistral3", "text_config": {
+    "num_attention_heads": 12, "num_key_value_heads": 4, "intermediate_size": 120}})");
+  EXPECT_EQ(check("num-shard", "5"),
+            "--num-shard 5: must be a divisor of the model's 12 attention heads: 1, 2, 4 or 12");
 }
 
 TEST(DeviceWarningsTest, AGpuOptionWithoutAGpuIsAWarning) {
