@@ -1,7 +1,7 @@
 # One library per idea; sources are listed, never globbed.
 #
 #   penstock_library(name SOURCES a.cc b.cc DEPS penstock_common ...)   static; header-only if no sources
-#     ALONE c.cc ...: compiled each by itself, for names that two anonymous namespaces share, options of one
+#     ALONE a.cc ...: compiled each by itself, for names that two anonymous namespaces share, options of one
 #     file, or a file that is linked without its neighbours
 #   penstock_binary(name SOURCES main.cc DEPS ...)                      lands in build/bin
 #   penstock_test(name SOURCES a_test.cc DEPS ...) GoogleTest; each TEST is a ctest case
