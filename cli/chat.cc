@@ -33,8 +33,8 @@ constexpr OptionSpec kChatRows[] = {
     OptionSpec("api-key", Type::kString, "", "Bearer token."),
     OptionSpec("system", Type::kString, "", "System message."),
     OptionSpec("ca-file", Type::kPath, "",
-               "PEM file with the certificates that an https server's must come from. Unset: those "
-               "that the system trusts."),
+               "PEM file with the authorities that may have signed an https server's certificate. "
+               "Unset: those that the system trusts."),
     OptionSpec("insecure", Type::kBool, "false", "Do not check an https server's certificate."),
 };
 
@@ -183,7 +183,7 @@ class Session {
   std::string stats_ = "no answer yet";
 };
 
-// The first name of GET /v1/models.
+// The first model that GET /v1/models lists.
 absl::StatusOr<std::string> FirstModel(const HttpClient& client) {
   HttpCall call;
   call.target = "/v1/models";

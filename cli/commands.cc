@@ -62,7 +62,7 @@ int Serve(Words words) {
 int Bench(Words words) { return RunProgram("penstock-bench", "penstock bench", words); }
 
 int Replay(Words words) {
-  // `replay FILE` re-runs a log; the words before options may also name a command of the tool.
+  // `replay FILE` re-runs a log. The first word may also be a command of the tool, such as `run`.
   constexpr std::string_view kModes[] = {"run", "trace", "search"};
   const bool file = !words.empty() && !words.front().starts_with('-') &&
                     std::ranges::find(kModes, words.front()) == std::end(kModes);

@@ -15,7 +15,7 @@ struct Command {
   std::string_view arguments;  // "[MODEL] [options]"
   std::string_view summary;
   int (*run)(Words words);
-  // Null: it has no options of its own table.
+  // Null: the command has no options table.
   options::ProgramOptions (*options)() = nullptr;
   // Files are completed after it.
   bool takes_file = false;

@@ -32,7 +32,7 @@ struct MemoryNeeds {
 
   std::uint64_t Fixed() const { return weights + scratch; }
   bool Fits() const { return Fixed() <= free && problem.empty(); }
-  // Of `free` beside weights and scratch.
+  // What weights and scratch leave of `free`.
   std::uint64_t Left() const { return free - std::min(free, Fixed()); }
   // The KV cache of one request of this length.
   std::uint64_t RequestBytes(std::uint64_t tokens) const {

@@ -1,4 +1,4 @@
-// Text of a file that is not trusted, for one line of a message.
+// Shortens text from an untrusted file, so that it fits on one line of a message.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,7 @@
 namespace penstock::launcher {
 
 bool SaysNoMemory(std::string_view line) {
-  // Of the linker, the C library, C++, Rust and gRPC.
+  // Messages of the linker, the C library, C++, Rust and gRPC.
   constexpr std::string_view kTexts[] = {"failed to map segment",
                                          "annot allocate ",
                                          "std::bad_alloc",

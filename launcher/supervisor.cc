@@ -127,7 +127,7 @@ bool Supervisor::ForwardHangup() {
   return accepted;
 }
 
-// A child writes its progress before the line that says what is done, and its READY after it.
+// The order of what a child writes: its progress, the line that says what is done, then READY.
 void Supervisor::ReadChild(SupervisedChild& child) {
   std::vector<std::string> lines;
   std::vector<Notice> notices;
@@ -219,7 +219,7 @@ void Supervisor::CollectEnded() {
   for (const SupervisedChild* child : ended) LogOtherFailure(*child);
 }
 
-// Of a child that is not the cause. Each text is logged once: ranks most often fail alike.
+// Logs why a child failed that is not the cause. Each text is logged once: ranks often fail alike.
 void Supervisor::LogOtherFailure(const SupervisedChild& child) {
   if (child.failure().empty() || last_end_.find(child.failure()) != last_end_.npos) return;
   last_end_ = child.failure();

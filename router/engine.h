@@ -99,7 +99,8 @@ struct BeamParams {
 };
 
 struct GenerationRequest {
-  // When its head had come, and its body. Absent: when the engine gets it.
+  // When the head was complete, and when the body was. Absent: the time at which the engine gets
+  // the request.
   std::optional<Time> arrived;
   std::optional<Time> read;
   std::string client_id;  // X-Request-Id given or made; for logs and GET /requests/{id}
@@ -334,7 +335,7 @@ struct HealthReport {
   std::string detail;  // one line, e.g. which rank was lost
 };
 
-// Why a prompt read less from the prefix cache than its own blocks.
+// Why a prompt read fewer blocks from the prefix cache than it has.
 struct PrefixReason {
   enum class Kind : std::uint8_t {
     kShort,        // shorter than a block and a token
@@ -444,8 +445,8 @@ class Engine {
                          "model", std::nullopt});
   }
 
-  // The client is gone. No event follows for it once the sink has returned false or Cancel returned
-  // and the events already on their way were delivered. Unknown ids are ignored.
+  // The client disconnected. After this, or after the sink has returned false, only events that
+  // were already on their way are delivered. Unknown ids are ignored.
   virtual void Cancel(RequestId request) = 0;
 
   virtual ModelFacts Facts() const = 0;

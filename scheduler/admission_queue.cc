@@ -71,7 +71,7 @@ void AdmissionQueue::MarkAllChanged() {
 
 void AdmissionQueue::ExplainChanged(std::optional<GroupId> first_group, Time now, Outputs& out) {
   if (changed_.empty()) return;
-  // A request that is first in the order waits for the front, which may be another one now.
+  // The request that is first in the order waits for the front, which may have changed.
   if (const auto* first = requests_.First()) changed_.push_back(first->request.request);
   WaitingRequest* const front = first_group ? requests_.Front(*first_group) : nullptr;
   for (const RequestId request : changed_) {

@@ -36,7 +36,7 @@ class AdmissionQueue {
 
   // Null when it does not wait.
   WaitingRequest* Find(RequestId request) { return requests_.Find(request); }
-  // The request to admit next to this group, of those that `fits` accepts; null when there is none.
+  // The first request to admit to this group, among those that `fits` accepts; null: there is none.
   WaitingRequest* Front(GroupId group, const RequestQueue::Fits& fits) {
     return requests_.Front(group, fits);
   }

@@ -101,7 +101,7 @@ class GroupScheduler {
   // Saves a snapshot if the plan computes the prompt up to a cut.
   void SaveState(const Sequence& sequence);
   StepInfo DescribeStep(std::uint32_t waiting, Duration predicted);
-  // Sequences that the result leaves at the original length begin again (TextRegime).
+  // Starts sequences again that reach the original length with this result (TextRegime).
   void Recompute(std::span<const InFlightReference> references, Time now, Outputs& out);
   void TakeResult(const SequenceResult& result, Time now, Outputs& out);
   void ReportTokens(Sequence& sequence, const SequenceResult& result, std::uint32_t count,

@@ -89,7 +89,7 @@ class Preemption {
 
   std::uint32_t headroom_ = 0;
   std::uint32_t window_headroom_ = 0;
-  // Of the step being composed.
+  // For the step being composed.
   StepId step_;
   std::uint32_t max_rows_ = 1;
   Deficit deficit_;       // of the decodes that have not been reserved

@@ -26,8 +26,9 @@ namespace penstock::scheduler {
 enum class Reach {
   kAll,
   kIdleFirst,  // all, with idle groups preferred
-  // The group that makes the step if it is idle, else all. For an order that differs between groups
-  // (longest-prefix): each of two idle groups may name a request that the other one would get.
+  // An idle group that makes a step is offered the request alone. Otherwise all groups are. For an
+  // order that differs between groups (longest-prefix): with kIdleFirst each of two idle groups may
+  // name a request that the other one would get.
   kOwn,
 };
 

@@ -49,7 +49,7 @@ class Scheduler {
   void Apply(const Input& input, Outputs& out);
 
   Snapshot Inspect() const;
-  // Of one group; all zero when it is not up. No request waits in a group.
+  // The state of one group; all zero when it is not up. Requests wait in no group.
   Snapshot InspectGroup(GroupId group) const;
 
  private:

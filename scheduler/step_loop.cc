@@ -31,7 +31,7 @@ bool StepLoop::MakeStep(GroupScheduler& group, Outputs& out) {
     while (AdmitNext(group, out)) {
     }
   }
-  // A plan that only ends sequences must not make a group busy that may still get work.
+  // A group that may still get work must not become busy with a plan that only ends sequences.
   const bool ends_alone = reach_ == Reach::kOwn || queue_.empty();
   const bool made = group.FinishStep(queue_.size(), ends_alone, out);
   if (made) groups_.MarkChanged();

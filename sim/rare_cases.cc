@@ -14,7 +14,7 @@ void ForEachClient(Scenario& scenario, const Change& change) {
   }
 }
 
-// TGI's joining rule with short prompts, of which several fit into a step, and few places.
+// TGI's admission rule with short prompts, of which several fit into a step, and few places.
 void DrawJoining(Random& random, Scenario& scenario) {
   if (!random.OneIn(10)) return;
   scheduler::Config config = scenario.config;

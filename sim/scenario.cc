@@ -169,7 +169,7 @@ class Draw {
   }
 
   // Rare settings: a time budget (whose warm-up table may be short or wrong), batches of equal
-  // lengths, TGI's joining rule, and every way to split.
+  // lengths, TGI's admission rule, and every way to split.
   void Timing() {
     Config& config = scenario_.config;
     if (random_.OneIn(2)) {
@@ -390,7 +390,7 @@ class Draw {
     }
   }
 
-  // Outputs that two or three reasons end at the same token, or at neighbouring ones.
+  // Outputs for which two or three finish reasons apply, at the same token or at neighbouring ones.
   void MeetingEnds() {
     const TokenSource says{scenario_.eos_one_in};
     for (TimedEvent& event : scenario_.script) {

@@ -108,7 +108,7 @@ class SimGroup {
   void WritePrompt(const Segment& segment, Slot& slot);
   void Write(Slot& slot, std::uint32_t position, TokenId token);
   void Store(const Slot& slot, std::uint32_t position, History history);
-  // Of the window group; null if the entry has no block.
+  // The cell in the window group; null if the entry has no block.
   History* WindowCell(const Slot& slot, std::uint32_t position);
   // What a row at `position` reads of the window group: `right` if that is the sequence's history.
   History ReadWindow(const Slot& slot, std::uint32_t position, History right);

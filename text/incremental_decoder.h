@@ -4,7 +4,8 @@
 // token may complete the character (the rule of transformers and TGI). All deltas together equal
 // the text that decoding all tokens at once adds to the context. There is one exception: a
 // SentencePiece run of byte tokens that begins with complete characters but is not UTF-8. Decoding
-// all tokens at once turns the whole run into U+FFFD. This class has returned the first ones.
+// all tokens at once turns the whole run into U+FFFD. This class returns its complete characters,
+// because it decodes them first.
 #pragma once
 
 #include <absl/status/statusor.h>

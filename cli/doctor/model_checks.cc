@@ -29,7 +29,7 @@ bool Exists(const fs::path& path) {
   return fs::exists(path, error);
 }
 
-// A file that Git LFS would have replaced by the contents.
+// A pointer that Git LFS should have replaced with the contents of the file.
 bool IsPointer(const fs::path& path) {
   std::ifstream file(path);
   std::string line;

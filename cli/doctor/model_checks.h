@@ -9,7 +9,7 @@
 
 namespace penstock::cli {
 
-// The files of a folder, without asking a shard.
+// Checks the files of a model's folder. Asks no shard.
 Findings CheckModelFiles(const std::string& folder);
 
 // Whether a shard can run the model and has the memory for it.

@@ -53,7 +53,7 @@ std::string Meaning(const OptionSpec& spec) {
 
 std::string Details(const ProgramOptions& program, const OptionSpec& spec) {
   std::string details = Meaning(spec);
-  // A choice of true and false has said what each means.
+  // The meaning of a true|false option already names both values.
   const std::string_view choices = ChoicesOf(spec);
   if (choices.find('|') != choices.npos && choices != "true|false") {
     details += " One of " + DescribeAccepted(spec) + ".";

@@ -1,4 +1,4 @@
-// Variables of the environment that begin like those of the options and are none.
+// Environment variables whose names begin like those of options, but which set no option.
 #pragma once
 
 #include <string_view>

@@ -121,7 +121,7 @@ void Parser::ReadArgument(std::size_t& index) {
   }
 }
 
-// An argument without a name. Of several one error is enough.
+// An argument without a name. Only the first one gives an error.
 void Parser::Stray(std::size_t index) {
   if (std::exchange(has_stray_, true)) return;
   const std::string& argument = sources_.arguments[index];
@@ -232,7 +232,7 @@ void Parser::AddCommandLine(Setting setting) {
   command_line_.push_back(std::move(setting));
 }
 
-// Of an option that says where further settings are.
+// The value of an option that says where further settings are.
 std::string Parser::EarlyText(std::string_view name) const {
   const OptionSpec* spec = Find(program_, name);
   if (spec == nullptr) return "";

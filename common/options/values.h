@@ -1,5 +1,5 @@
-// The values of one program's options, and their parser. A value on the command line wins over the
-// environment, the environment over a configuration file, and that over the default.
+// The values of one program's options, and their parser. A value is looked for in this order: the
+// command line, the environment, a configuration file, the default.
 //
 //   auto cli = options::ReadCommandLine(program, argc, argv);
 //   if (cli.exit_code.has_value()) return *cli.exit_code;

@@ -26,8 +26,8 @@ struct GroupCapacity {
   std::uint32_t max_step_tokens = 0;      // what the shards warmed up for
   bool padded_attention =
       false;  // attention costs as much as the padded positions; decode batches are split
-  // KV group 1, of layers whose rows read `window` positions, their own included. Its blocks are a
-  // pool of their own, the minimum over the ranks. 0 = all layers are in group 0.
+  // KV group 1: the layers whose rows read the last `window` positions, their own included. Its
+  // blocks are a separate pool, the minimum over the ranks. 0 = all layers are in group 0.
   std::uint32_t window = 0;
   std::uint32_t window_blocks = 0;
   bool shares_blocks = true;         // several sequences may read one block

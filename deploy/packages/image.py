@@ -21,7 +21,7 @@ import tarfile
 HERE = pathlib.Path(__file__).resolve().parent
 USER = 1000
 PREFIX = "opt/penstock"
-# From the system: the bundle carries every other library.
+# Copied from the system. The bundle has every other library.
 LIBRARIES = ("libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0", "libresolv.so.2")
 SYSTEM_FOLDER = "lib/x86_64-linux-gnu"
 CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"
@@ -31,7 +31,7 @@ TEXTS = {
     "etc/group": f"root:x:0:\npenstock:x:{USER}:\n",
     "etc/nsswitch.conf": "hosts: files dns\npasswd: files\ngroup: files\n",
 }
-# text-generation-inference's image has the first two.
+# The image of text-generation-inference sets PORT and HF_HOME too.
 ENVIRONMENT = {"PORT": "80", "HF_HOME": "/data", "HOME": "/data", "PATH": f"/{PREFIX}/bin:/bin"}
 
 
@@ -122,7 +122,7 @@ def as_json(value):
 
 
 class Image:
-    """Blobs by their digests, and the files that name them."""
+    """An OCI image: its blobs, each under its digest, and the files that list them."""
 
     def __init__(self, version, variant):
         self.version = version + (f"-{variant['name']}" if variant else "")

@@ -28,7 +28,7 @@ LEFT_OUT = ("share/man/", "share/bash-completion/", "share/zsh/", "share/fish/")
 
 
 def platform_tag():
-    """The oldest C library that the programs run with is this system's."""
+    """The programs need a C library that is at least as new as this system's."""
     major, minor = os.confstr("CS_GNU_LIBC_VERSION").split()[1].split(".")[:2]
     return f"py3-none-manylinux_{major}_{minor}_x86_64"
 
@@ -85,7 +85,7 @@ def add_programs(wheel, tree):
     wheel.add("penstock/programs.py", (HERE / "wheel" / "programs.py").read_text())
     for path in sorted(tree.rglob("*")):
         name = str(path.relative_to(tree))
-        # A zip archive has no links; an entry point stands for each other name.
+        # A zip archive has no links. An entry point replaces each link to a program.
         if path.is_symlink() or not path.is_file() or name.startswith(LEFT_OUT):
             continue
         wheel.add(f"penstock/{name}", path.read_bytes(), path.stat().st_mode & 0o100 != 0)

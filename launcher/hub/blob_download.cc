@@ -34,7 +34,7 @@ std::string Hex(const unsigned char* bytes, std::size_t count) {
   return text;
 }
 
-// Of `prefix` and the file after it; empty when the file cannot be read.
+// The digest of `prefix` and the file after it; empty when the file cannot be read.
 std::string Digest(const EVP_MD* kind, std::string_view prefix, const fs::path& path) {
   const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(),
                                                                         &EVP_MD_CTX_free);

@@ -36,7 +36,7 @@ struct HttpRequest {
   std::string token;
   bool head_only = false;  // HEAD, and redirects are not followed
   std::optional<Range> range;
-  // The body as it comes, of an answer with this code. False ends the transfer with an error.
+  // Gets the parts of the body as they arrive. Returns false to end the transfer with an error.
   std::function<bool(long code, std::string_view bytes)> body;
   std::function<void(HttpResponse)> done;
 };

@@ -20,8 +20,8 @@ absl::Status HubError(const HubSettings& settings, const std::string& repo, cons
 // Whether asking again may help: no answer, 408, 429 and 5xx.
 bool IsTransient(const HttpResponse& response);
 
-// How long to wait before try number `failures` + 1 of `url`, which a warning says: what the hub
-// asks for, else doubling from 0.2 s. nullopt: the caller gives up.
+// How long to wait before try number `failures` + 1 of `url`: as long as the hub asks for, else
+// 0.2 s, doubled after each failure. Logs it as a warning. nullopt: the caller gives up.
 std::optional<std::chrono::milliseconds> RetryDelay(const std::string& url, int failures,
                                                     const HttpResponse& response);
 

@@ -30,7 +30,7 @@ struct ServingKey {
   KeyUse use = KeyUse::kMapped;
   // kMapped without `apply`: the option that takes the value as it is.
   std::string_view to = {};
-  // kRefused: values that ask for nothing, "false|1".
+  // kRefused: values that change nothing and are accepted, "false|1".
   std::string_view neutral = {};
   KeyEffect (*apply)(const std::string& value) = nullptr;
   std::string_view text = {};  // the meaning, or the reason

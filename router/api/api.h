@@ -21,7 +21,8 @@ class Api final : public Application {
 
  private:
   RouteMatch MatchPlain(const RequestHead& head) const;
-  // The name of the client's key; empty if the server has no keys; nothing without a right key.
+  // The name of the client's key; empty if the server has no keys. nullopt: the key is missing or
+  // wrong.
   std::optional<std::string> TenantOf(const RequestHead& head, const Dialect& dialect) const;
   std::vector<Header> Cors(const RequestHead& head) const;
 

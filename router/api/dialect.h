@@ -64,7 +64,8 @@ class Dialect {
   // that could not be read.
   virtual bool Owns(std::string_view) const { return false; }
 
-  // Adds to an answer of its routes, or to a refusal in its form, what it says about the request.
+  // Adds headers about the request to an answer of this dialect's routes, or to a refusal in its
+  // format.
   virtual void Sign(const RequestHead&, HttpResponse&) const {}
   virtual bool Signs() const { return false; }
 

@@ -35,7 +35,7 @@ enum class ApiErrorKind : std::uint8_t {
   kTimeout,     // the client was too slow to send
   kOverloaded,
   kBodyMemory,   // all bodies together are too large
-  kUnavailable,  // no group of shards is up
+  kUnavailable,  // no replica group is up
   kDraining,     // the server finishes its requests and takes no more
   kNoShard,      // no group is up, for TGI's clients: the shards' sockets refuse connections
   kDeadline,     // the answer took too long

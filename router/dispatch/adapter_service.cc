@@ -216,7 +216,7 @@ void AdapterService::LoadNow(const AdapterFolder& adapter, const std::string& id
 absl::StatusOr<AdapterInfo> AdapterService::LoadOnAll(const AdapterFolder& adapter,
                                                       const std::string& id) {
   const std::lock_guard calls(groups_mutex_);
-  if (groups_.empty()) return absl::UnavailableError("no group of shards is up");
+  if (groups_.empty()) return absl::UnavailableError("no replica group is up");
   AdapterInfo info;
   std::vector<Group*> loaded;
   for (const auto& [number, group] : groups_) {

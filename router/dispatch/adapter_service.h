@@ -45,8 +45,9 @@ class AdapterService final {
   AdapterService(const AdapterService&) = delete;
   AdapterService& operator=(const AdapterService&) = delete;
 
-  // Of a group that is not attached to the core yet. The first group's adapters are the first ones.
-  // Blocks. An adapter that cannot be loaded again is given to no request from then on.
+  // Loads the adapters into a group that is not attached to the core yet. The first group's own
+  // adapters become those of the server. Blocks. No later request gets an adapter that could not be
+  // loaded again.
   void Up(const GroupLink& link);
   void Down(GroupId group, Epoch epoch);
 

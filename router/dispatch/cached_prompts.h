@@ -19,7 +19,7 @@ namespace penstock::router {
 
 class CachedPromptList {
  public:
-  // Of the request that made the prefix; empty when that request is no longer known.
+  // The request that made the prefix; empty when that request is no longer known.
   struct Owner {
     std::string tenant;
     std::string text;

@@ -27,7 +27,7 @@ std::string NameOf(const GroupFormed& formed) {
 }  // namespace
 
 GroupFleet::GroupFleet(FleetOptions options, Metrics& metrics)
-    : options_(std::move(options)), metrics_(metrics), dead_(options_.groups.size()) {}
+    : options_(std::move(options)), metrics_(metrics), lost_(options_.groups.size()) {}
 
 GroupFleet::~GroupFleet() { Stop(); }
 
@@ -54,10 +54,10 @@ void GroupFleet::Serve(Attach attach) {
   for (std::unique_ptr<GroupLink>& link : std::exchange(formed_, {})) attach_(std::move(link));
 }
 
-void GroupFleet::Lost(std::unique_ptr<GroupLink> dead) {
+void GroupFleet::Lost(std::unique_ptr<GroupLink> lost) {
   {
     const std::lock_guard lock(mutex_);
-    dead_[dead->formed().group.value()] = std::move(dead);
+    lost_[lost->formed().group.value()] = std::move(lost);
   }
   news_.notify_all();
 }
@@ -92,10 +92,10 @@ void GroupFleet::Keep(std::size_t index, const std::stop_token& stop) {
 }
 
 void GroupFleet::AwaitLoss(std::size_t index, const std::stop_token& stop) {
-  std::unique_ptr<GroupLink> dead;  // destroyed without the lock: its streams take time to end
+  std::unique_ptr<GroupLink> lost;  // destroyed without the lock: its streams take time to end
   std::unique_lock lock(mutex_);
-  news_.wait(lock, stop, [&] { return dead_[index] != nullptr; });
-  dead = std::move(dead_[index]);
+  news_.wait(lock, stop, [&] { return lost_[index] != nullptr; });
+  lost = std::move(lost_[index]);
   lock.unlock();
 }
 

@@ -58,7 +58,7 @@ class GroupFleet {
 
   // Waits in the background for the streams of a lost group to end. With `reattach` forms the group
   // again. Does not block.
-  void Lost(std::unique_ptr<GroupLink> dead);
+  void Lost(std::unique_ptr<GroupLink> lost);
 
   // Ends attempts in progress. Nothing is attached after it has returned.
   void Stop();
@@ -79,7 +79,7 @@ class GroupFleet {
   std::condition_variable_any news_;
   std::optional<GroupFormed> agreed_;
   std::vector<std::unique_ptr<GroupLink>> formed_;  // not yet attached
-  std::vector<std::unique_ptr<GroupLink>> dead_;    // by group; until its thread takes it
+  std::vector<std::unique_ptr<GroupLink>> lost_;    // by group; until its thread takes it
   Attach attach_;
   std::size_t came_ = 0;    // groups whose first attempt went well
   std::size_t failed_ = 0;  // groups whose first attempt did not

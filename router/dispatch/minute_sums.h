@@ -16,7 +16,7 @@ class MinuteSums {
   static constexpr std::size_t kMinutes = 60;
 
   void Add(const TimeTotals& totals, Time now);
-  // Of this minute and the 59 before it.
+  // The sum of this minute and the 59 before it.
   TimeTotals Sum(Time now) const;
 
  private:

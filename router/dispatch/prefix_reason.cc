@@ -38,7 +38,7 @@ struct Nearest {
   std::uint32_t common = 0;
 };
 
-// Of equally near prompts the newest.
+// The newest of equally near prompts wins.
 Nearest NearestOf(std::span<const Kept> earlier, const Entry& own, bool all_tenants) {
   Nearest nearest;
   for (const Kept& entry : earlier) {

@@ -32,7 +32,7 @@ class RequestRecords {
   void Add(RequestId request, const std::string& tenant, const std::string& client_id,
            Time arrived);
   void SetPromptTokens(RequestId request, std::uint32_t prompt_tokens);
-  // Of a request that ended before the scheduler knew it.
+  // For a request that ended before the scheduler knew it.
   void SetState(RequestId request, const std::string& state);
   // The scheduler's outputs, in order.
   void Take(std::span<const scheduler::Event> events, std::span<const Decision> decisions);

@@ -46,7 +46,7 @@ struct RequestServices {
   RequestRecords& records;
   RequestLedgers& ledgers;
   PromptHistory& history;
-  // Whether the trace id holds the request itself, for simulated shards.
+  // Whether the text of the request is sent in the trace id, for simulated shards.
   const bool shows_requests = false;
   // Sends an input to the core. False: its mailbox is full or closed.
   const std::function<bool(decltype(scheduler::Input::what))> post;

@@ -125,7 +125,7 @@ class ShardClient {
   // The last call of formation. Connects the channel of Execute. Returns the bytes of the cache.
   absl::StatusOr<std::uint64_t> Commit(Epoch epoch, const ShardPool& pool, Deadline deadline);
 
-  // Vectors of texts; none from ranks other than 0. Blocks, from any thread.
+  // The vectors of texts. Only rank 0 returns any. Blocks, from any thread.
   absl::StatusOr<Vectors> Embed(Epoch epoch, std::span<const EmbedText> texts, Deadline deadline);
 
   // Adapters. Block, from any thread. An error about the adapter itself is as the shard gave it.

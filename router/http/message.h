@@ -55,7 +55,7 @@ struct HttpResponse {
   std::vector<Header> headers;
   std::string body;
   std::optional<RequestFailure> failure = {};  // of an error; not sent
-  // Of a stream: what is sent whenever it has been silent for long. Of static storage.
+  // For a stream: what is sent whenever it has been silent for long. Points to static storage.
   std::string_view filler = {};
 };
 

@@ -127,7 +127,7 @@ class Reader {
     return FailFound("invalid value: ", found, expected);
   }
   bool FailHere(std::string_view what) { return Fail(Error::Kind::kData, what, position_); }
-  // A whole value was read and fits no shape. The position is that of serde.
+  // A whole value was read, and it has none of the accepted shapes. The position is that of serde.
   bool FailShape(std::string what);
   // The next value has the wrong type. Reads as much of it as the error shows.
   bool FailNext(std::string_view expected);

@@ -20,7 +20,7 @@ void AppendNumber(std::string& out, const Number& number) {
   }
 }
 
-// Of members with equal keys the last value stays, at the place of the first.
+// If several members have one key, the last value is kept, at the place of the first.
 bool ReadMembers(Reader& reader, Value& out) {
   std::string key;
   std::unordered_map<std::string, std::size_t> places;

@@ -45,7 +45,7 @@ class SchedulerMetrics {
     blocks_.Show(blocks);
   }
   void SetWindowBlocks(const BlockCounts& blocks) { window_blocks_.Show(blocks); }
-  // Of the admissions and block allocations of one plan.
+  // Counts of the admissions and block allocations of one plan.
   void PrefixCache(std::uint64_t looked_up_tokens, std::uint64_t hit_tokens,
                    std::uint64_t evicted_blocks) {
     Add(prefix_looked_up_, looked_up_tokens);

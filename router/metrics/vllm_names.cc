@@ -143,7 +143,7 @@ class VllmPage {
     return sum;
   }
 
-  // Of all members of a counter.
+  // The sum over all members of a counter.
   double SumOf(std::string_view name) const {
     double sum = 0;
     if (const MetricFamily* family = Find(name)) {

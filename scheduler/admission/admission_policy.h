@@ -98,9 +98,9 @@ class AdmissionPolicy {
   const GroupCapacity capacity_;
   const StepBudget step_;
   const std::uint32_t most_window_blocks_;  // of a sequence
-  // What a request must keep to: its worst case all of these limits, ...
+  // The worst case of a request must be within each of these limits.
   const std::vector<LengthLimit> lengths_;
-  const std::uint64_t longest_;  // ... of which this is the least,
+  const std::uint64_t longest_;  // the least of them
   const std::uint32_t longest_prompt_;
   const std::uint32_t most_candidates_;
 };

@@ -62,7 +62,7 @@ class GroupAdmission {
   // Requests that would be admitted together.
   struct Trial {
     std::uint64_t prefill_left = 0;
-    // Of the requests added so far.
+    // Sums over the requests added so far.
     std::uint32_t count = 0;
     std::uint32_t rows = 0;
     std::uint32_t blocks = 0;

@@ -3,7 +3,7 @@
 // blocks with the tokens of the nodes.
 //
 // A match needs the attached blocks of its last `coverage` nodes, or of all its nodes if there are
-// fewer. LongestMatch finds how many nodes a match may have.
+// fewer. LongestMatch returns the most nodes for which this holds.
 //
 //   held      sequences use the block
 //   cached    attached to a node and held by none. Cached blocks form a list, the least recently

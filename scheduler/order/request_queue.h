@@ -70,7 +70,7 @@ class RequestQueue {
 
  private:
   WaitingRequest& Take(Work work);
-  // Of the requests that never ran.
+  // The preferred request among those that never ran.
   WaitingRequest* Preferred(GroupId group);
   Work Leave(WaitingRequest& request);
   void Unlink(WaitingRequest& request);

@@ -53,7 +53,7 @@ class DecodeSubBatches {
   // sub-batches.
   bool Update(std::span<const DecodeRow> rows, std::uint64_t launch_cells);
 
-  // Of the last Update.
+  // The sub-batches of the last Update.
   std::uint32_t parts() const { return static_cast<std::uint32_t>(sizes_.size()); }
   std::uint32_t PartOf(std::size_t row) const { return part_[row]; }
   // The row is in another sub-batch than before, or in its first one.

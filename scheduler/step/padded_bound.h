@@ -28,7 +28,7 @@ class PaddedBound {
   void Clear() { rows_.clear(); }
   // A row that has at most this many positions.
   void Add(std::uint64_t max_positions) { rows_.push_back({max_positions, 1}); }
-  // Of the best partition into at most max_splits parts.
+  // The cells of the best partition into at most max_splits parts.
   std::uint64_t LeastCells() { return rows_.empty() ? 0 : splitter_.Split(rows_, rule_).Cells(); }
 
  private:

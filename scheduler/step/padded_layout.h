@@ -62,7 +62,7 @@ class PaddedLayout {
   void SplitDecodes(const CostModel& cost, StepDraft& draft, Time now, Outputs& out);
   // Makes a sub-batch of each prefill chunk. All segments are in the plan.
   void AddPrompts(StepPlan& plan) const;
-  // Of a step that is sent.
+  // Adds the layout of a step that is sent.
   void Describe(StepInfo& info);
 
   // The result of a step that refers to the sequence arrived.

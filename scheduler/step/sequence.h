@@ -50,7 +50,7 @@ struct Sequence : Work {
   std::optional<BlockId>
       tail_to_copy;  // the tail of a pinned prefix, until its first plan copies it
 
-  // Of a recurrent model: the snapshot that its first plan restores, and the position at which its
+  // For a recurrent model: the snapshot that the first plan restores, and the position at which the
   // prompt is cut to save one (0 = nowhere).
   std::optional<BlockId> snapshot;
   std::uint32_t cut = 0;

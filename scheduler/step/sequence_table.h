@@ -48,7 +48,7 @@ class SequenceTable {
 
   // The request of the sequence is over. Reclaim may follow when no plan in flight refers to it.
   void Retire(Sequence& sequence);
-  // The sequence makes room for others. The undrawn part of its reservation is free at once, its
+  // The sequence is preempted. The undrawn part of its reservation is free at once, its
   // blocks when no plan in flight refers to it. The request may still end before that.
   void Preempt(Sequence& sequence);
   // Removes a preempted sequence that no plan in flight refers to.
@@ -66,7 +66,7 @@ class SequenceTable {
   }
   std::uint32_t retiring() const;
   std::uint64_t reserved_tokens() const { return reserved_tokens_; }
-  // Of a step in which all running sequences decode without drafts.
+  // The rows of a step in which all running sequences decode without drafts.
   std::uint32_t DecodeRows() const {
     return running() - contrastive_.sequences + contrastive_.candidates;
   }

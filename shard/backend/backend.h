@@ -60,9 +60,9 @@ struct RaggedSegment {
   bool candidates = false;
   // Padded KV layout: the sequence's K/V are the row of this slot; `blocks` is not read.
   std::optional<SlotId> row;
-  // Of models with recurrent layers: where the state of the sequence lies, below max_sequences. It
-  // begins as zeros if context_length is 0. Otherwise the rows continue the segment before of the
-  // same sequence, or a restored state. Every position before them was computed.
+  // For models with recurrent layers: the slot of the sequence's state, below max_sequences. The
+  // state begins as zeros if context_length is 0. Otherwise it is the state after the sequence's
+  // last segment, or a restored one. Every position before these rows was computed.
   SlotId state;
   // The block table in KV group 1; empty: that of group 0 serves both. Entries that lie wholly
   // before the window of the first row are not read: they may hold anything.
@@ -80,7 +80,7 @@ struct RaggedSegment {
   std::uint32_t drafts = 0;
   // Rows from this one on are the second part of a pair of texts (PositionsOp::parts).
   std::uint32_t first_part = std::numeric_limits<std::uint32_t>::max();
-  // Of the same backend; lives until Logits of the batch were computed. Null: the model alone.
+  // An adapter of the same backend; outlives Logits of the batch. Null: the model alone.
   const BackendAdapter* adapter = nullptr;
 };
 
@@ -209,7 +209,7 @@ class Backend {
   // ascending order. Every rank makes the same call.
   virtual absl::Status CommitCandidates(std::span<const CandidateChoice> choices) = 0;
 
-  // Of models with recurrent layers: the sequences of the last batch continue after these drafts.
+  // For models with recurrent layers: the sequences of the last batch continue after these drafts.
   // A segment with drafts that is not named keeps none. K and V need nothing: the rows of wrong
   // drafts are written again. Every rank makes the same call.
   virtual absl::Status KeepDrafts(std::span<const DraftsKept>) { return absl::OkStatus(); }

@@ -27,7 +27,7 @@ class AdapterTable {
 
   // The ends and the starts of the plan.
   void Apply(const StepPlan& plan);
-  // Of a running sequence; null: none.
+  // The adapter of a running sequence; null: none.
   const BackendAdapter* Of(SlotId slot) const;
   // Ends all sequences.
   void Reset() { slots_.clear(); }

@@ -52,7 +52,7 @@ class ContrastiveSearch {
   Sampler sampler_;
   std::vector<CandidateSet> candidates_;  // by slot; rank 0 only
 
-  // Of the current step.
+  // For the current step.
   std::vector<std::int32_t> winners_;  // one for each candidate segment, in order
   std::vector<CandidateChoice> choices_;
   std::vector<float> similarities_;

@@ -58,8 +58,7 @@ absl::StatusOr<std::string> DescribeMemoryPlan(const MemoryNeeds& needs, std::ui
 // Returns ResourceExhausted if the size that the operator gave is less than one block.
 absl::Status CheckOneBlockFits(const KvMemory& kv, const PagedLayout& layout);
 
-// Of what the states of sequences leave of the cache's memory, snapshots may take 1 /
-// kSnapshotShare.
+// Snapshots may take 1 / kSnapshotShare of the cache's memory that the states of sequences leave.
 inline constexpr std::uint64_t kSnapshotShare = 4;
 
 // The states of recurrent layers that a rank keeps: one for each sequence and each draft of a step,
@@ -69,7 +68,7 @@ struct StatePlan {
   std::uint32_t sequences = 0;
   std::uint32_t drafts = 0;
   std::uint32_t max_snapshots = 0;
-  // Of sequences and drafts.
+  // The bytes of the states of sequences and drafts.
   std::uint64_t Bytes() const { return bytes * (std::uint64_t{sequences} + drafts); }
 };
 

@@ -75,7 +75,7 @@ class ModelRank final : public RankEngine {
 
   // Opens the folder and computes the memory plan. Reads no weights.
   absl::StatusOr<RankPlan> Plan();
-  // Of the opened folder.
+  // The model of the opened folder.
   const Model& model() const { return *model_; }
 
   v1::DescribeResponse Facts() const override;
@@ -130,7 +130,7 @@ class ModelRank final : public RankEngine {
   v1::ConfigureRequest setup_;
   std::unique_ptr<GrammarCache> grammars_;  // rank 0
   std::unique_ptr<ModelExecutor> executor_;
-  // Of a model that gives vectors.
+  // For a model that returns vectors.
   HeadLayers head_;
   std::unique_ptr<TextEmbedder> embedder_;
 

@@ -67,7 +67,7 @@ class TextEmbedder {
   Backend& backend_;
   std::vector<BlockId> block_ids_;  // 0, 1, 2, …
 
-  // Of the present step.
+  // For the present step.
   std::vector<TokenId> tokens_;
   std::vector<RaggedSegment> segments_;
   std::vector<std::uint32_t> wanted_rows_;

@@ -80,7 +80,7 @@ class TokenSelector {
   RowSampler rows_;
   Sampler sampler_;  // for rows that depend on each other
 
-  // Of the current step.
+  // For the current step.
   std::vector<TokenId> tokens_;  // StepWork::tokens of the batch, in order
   std::vector<TokenId> masked_;
   std::vector<SampleRequest> device_requests_;

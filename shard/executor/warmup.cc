@@ -161,7 +161,7 @@ std::vector<Peak> Peaks(const WarmupShape& shape, bool takes_memory) {
   return peaks;
 }
 
-// Of two times the smaller one counts: noise only ever makes a step slower.
+// Of two measured times the smaller one counts, because noise only makes a step slower.
 std::vector<StepTimeSample> Medians(std::vector<Timed>& steps) {
   std::vector<StepTimeSample> samples;
   for (Timed& timed : steps) {

@@ -32,14 +32,14 @@ enum class Buffer : std::uint8_t {
   kPerLayerGate,  // after the activation
   kWords,         // embeddings that are narrower than the residual stream
 
-  // Of latent attention, where kQkv holds query heads alone.
+  // For latent attention, where kQkv holds query heads alone.
   kQueryDown,      // the queries' own latent before its norm
   kQueryLatent,    // the same after it
   kLatent,         // the latent of keys and values, then the RoPE key
   kLatentQueries,  // query heads as wide as the latent cache
   kLatentMixed,    // heads of mixed latents
 
-  // Of gated attention and gated delta nets.
+  // For gated attention and gated delta nets.
   kAttentionGate,  // one column for each of kAttention
   kDelta,          // inputs of a gated delta net
   kDeltaMixed,     // after its convolution

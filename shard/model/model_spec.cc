@@ -97,7 +97,7 @@ absl::Status ReadDType(const ConfigReader& config, ModelSpec& spec) {
   return absl::OkStatus();
 }
 
-// Of `key`, or of the model's text part where the top has no such key.
+// The ids under `key`, at the top or else in the model's text part.
 absl::StatusOr<std::vector<TokenId>> ConfigIds(const ConfigReader& config, const char* key,
                                                std::uint32_t vocabulary) {
   PENSTOCK_ASSIGN_OR_RETURN(const auto text, config.Object("text_config"));

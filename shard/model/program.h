@@ -420,7 +420,7 @@ struct Program {
   std::vector<RopeSpec> ropes;     // the distinct ones of all layers
 
   std::vector<StateShape> states;  // of the recurrent layers
-  // Of all states of one sequence.
+  // The bytes of all states of one sequence.
   std::uint64_t StateBytes() const {
     std::uint64_t bytes = 0;
     for (const StateShape& state : states) bytes += state.Bytes();
@@ -446,7 +446,7 @@ struct Program {
   // Whether this process has neither operations nor weights of the model (--engine transformers).
   bool ComputedElsewhere() const { return body.empty(); }
 
-  // Of a row that Logits gives.
+  // The width of a row that Logits returns.
   std::uint32_t OutputWidth() const { return head.empty() ? Width(Buffer::kSelected) : vocabulary; }
 
   std::uint32_t Width(Buffer buffer) const { return widths[static_cast<std::size_t>(buffer)]; }

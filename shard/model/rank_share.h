@@ -22,7 +22,7 @@ struct RankShare {
   std::uint32_t vocabulary_padded = 0;  // the same on every rank; padding rows are zero
   // Ranks have some columns of every expert, or where these do not divide, some whole experts.
   bool whole_experts = false;
-  // Of gated delta nets. As K/V heads, key heads may be on several ranks.
+  // For gated delta nets. Like K/V heads, a key head may be on several ranks.
   std::uint32_t first_delta_key = 0;
   std::uint32_t delta_keys = 0;
   std::uint32_t first_delta_value = 0;

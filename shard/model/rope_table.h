@@ -25,7 +25,7 @@ std::vector<float> RopeFrequencies(const RopeSpec& rope, std::uint32_t length = 
 void SetAngles(const RopeSpec& rope, std::span<const float> frequencies, std::uint32_t position,
                float* cos, float* sin);
 
-// Of short texts.
+// The table for short texts.
 RopeTable BuildRopeTable(const RopeSpec& rope, std::uint32_t positions);
 
 }  // namespace penstock::shard

@@ -63,8 +63,8 @@ class GroupSession {
   v1::ConfigureRequest setup_;
   PoolSize fits_;  // of the last Warmup
   std::optional<PlanChecker> checker_;
-  // Of every plan and result since OpenExecute. Ranks that saw the same plans and agreed on the
-  // same tokens have the same digest. It does not detect numerical corruption.
+  // The digest of every plan and result since OpenExecute. Ranks that saw the same plans and agreed
+  // on the same tokens have the same digest. It does not detect numerical corruption.
   std::uint64_t digest_ = 0;
   std::deque<std::shared_ptr<const StepPlan>> pending_;  // begun, not collected
   bool checked_ = false;  // the next plan, by a Begin that returned false

@@ -76,7 +76,7 @@ struct Member {
   std::vector<float> prompt_logprobs;
   std::vector<TokenId> tokens;  // of the text so far, with a recompute length
 
-  // Of the last step.
+  // The result of the last step.
   std::optional<SampledToken> sampled;
   ShardFinish finish = ShardFinish::kNone;
   std::string error;

@@ -35,7 +35,8 @@ class RankBarrier {
  public:
   virtual ~RankBarrier() = default;
 
-  // This rank has received a call. `done` gets the verdict once all ranks have, or an error.
+  // This rank has received a call. `done` gets the verdict, or an error, once all ranks have
+  // received the call.
   virtual void Arrive(RankArrival arrival, VerdictCallback done) = 0;
 
   // Answers all waiting and all later arrivals with CANCELLED.

@@ -94,7 +94,7 @@ class TgiSession {
   absl::Status RunMembers(const Members& members);
   template <class Response>
   absl::Status Report(const Members& members, Response& response);
-  // Begins again with the texts that have just passed the recompute length.
+  // Recomputes the sequences that are now longer than the recompute length.
   void StartAgain(const Members& members);
   void ChooseChunks(const Members& members) const;
   void Describe(std::uint64_t id, const Members& members, generate::v3::CachedBatch& out) const;

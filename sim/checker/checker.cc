@@ -270,7 +270,7 @@ void Checker::TakeDeferral(const Decision& decision, Request& request) {
          "for a prefix that it does not have");
 }
 
-// Of a step, and of the whole input: each decision that an event calls for was made once.
+// For a step, and for the whole input: each decision that an event requires was made once.
 void Checker::CheckDecisionCounts(const Outputs& out) {
   std::size_t queued = 0, retired = 0, blocks = 0, finished = 0, refused = 0, ends = 0;
   for (const Decision& decision : out.decisions) {
@@ -428,7 +428,7 @@ void Checker::CheckCounters(const Snapshot& state) {
 void Checker::CheckProgress() {
   for (const auto& [id, group] : groups_) {
     if (group.in_flight() >= config_.pipeline_depth) continue;
-    // Its decodes may wait for memory. A prefix is waited for only until it is planned.
+    // Its decodes may wait for memory. A request waits for a prefix only until a plan computes it.
     const bool may_wait =
         config_.admission != AdmissionMode::kGuaranteed && !group.HasRoomForAll(requests_);
     if (may_wait && group.in_flight() > 0) continue;

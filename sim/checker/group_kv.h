@@ -20,7 +20,7 @@ class GroupKv {
   GroupKv(const scheduler::Config& config, const GroupCapacity& capacity);
 
   void Apply(const BlockOp& op, KvTable& table, Findings& findings);
-  // Of a snapshot (snapshot_model.h).
+  // Applies an operation on a snapshot (snapshot_model.h).
   void ApplyState(const BlockOp& op, const KvTable& table, std::uint32_t planned,
                   Findings& findings) {
     snapshots_.Apply(op, table, planned, findings);

@@ -51,7 +51,7 @@ class KvModel {
   // Checks that the table covers this many positions.
   void NeedPositions(const KvTable& table, std::uint64_t positions, Findings& findings) const;
 
-  // The sequence failed: what it wrote and no other sequence holds is wrong.
+  // The sequence failed. The blocks that it wrote are wrong, unless another sequence holds them.
   void Invalidate(const KvTable& table);
   // The sequence ended. Plans in flight may still use its blocks.
   void Retire(const KvTable& table);

@@ -1,6 +1,6 @@
-// The order of waiting requests, and of the requests that make room for others (G6, G7). Exact: it
-// names the one request that the core must choose. The order longest-prefix depends on the prefix
-// cache, which no output tells, so only its bounds are checked (Checker::CountOvertakes).
+// The order of waiting requests, and of the victims of preemption (G6, G7). Exact: it names the one
+// request that the core must choose. The order longest-prefix depends on the prefix cache, which no
+// output shows, so only its bounds are checked (Checker::CountOvertakes).
 #pragma once
 
 #include <cstdint>

@@ -128,7 +128,7 @@ class BlockStore {
   const Snapshot* SnapshotOf(StoreBlock block) const;
   // How many of the blocks a sequence can begin after.
   std::size_t LongestStart(std::span<const StoreBlock> path, StepId reader) const;
-  // How many of the blocks end at the last one with a snapshot.
+  // The number of blocks up to the last one with a snapshot, this one included.
   std::size_t UpToSnapshot(std::span<const StoreBlock> path, StepId reader) const;
   // The block is `end` or before it.
   bool IsBefore(StoreBlock block, std::optional<StoreBlock> end) const;

@@ -187,7 +187,7 @@ WaitingModel::Fits CoreModel::FitsOf(const ModelGroup& group) const {
   };
 }
 
-// TGI's joining rule. A preempted request passed it before.
+// TGI's admission rule. A preempted request passed it before.
 bool CoreModel::TooFewJoin(ModelGroup& group, OutputReader& core_outputs) {
   const std::uint32_t least = group.LeastNewcomers();
   if (least < 2) return false;
@@ -249,7 +249,7 @@ bool CoreModel::SomeoneWaits(const ModelGroup& group, Reach reach) const {
   });
 }
 
-// True once if the doubtful deferral may be this group's.
+// Whether this group may have emitted the doubtful deferral. Takes the deferral.
 bool CoreModel::TakeDoubtful(const ModelGroup& group, Reach reach) {
   if (!doubtful_) return false;
   const Deferral deferral = *std::exchange(doubtful_, std::nullopt);

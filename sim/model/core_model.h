@@ -98,8 +98,9 @@ class CoreModel {
   std::map<GroupId, ModelGroup> groups_;
   WaitingModel waiting_;
   PlacementModel placement_;
-  // Longest-prefix: a deferral of this input that was counted for a group which might as well have
-  // deferred another request again, which says nothing. Then a later group gave it.
+  // Longest-prefix order: a deferral that the model counted for one group during this input. That
+  // group may instead have deferred another request a second time, which emits no decision. In that
+  // case a later group emits this one.
   std::optional<Deferral> doubtful_;
 };
 

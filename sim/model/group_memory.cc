@@ -315,8 +315,8 @@ ModelSequence& GroupMemory::Add(ModelRequest request, SequenceId id, const Store
   return sequence;
 }
 
-// A tail that a reservation may need cannot be copied. The sequence may give up a block of its
-// window before it copies the tail.
+// A tail cannot be copied if the reservation may need its block. With a window the sequence may
+// free a block of the window before it copies the tail, so it needs two.
 bool GroupMemory::TailFits(std::uint32_t blocks, std::uint32_t in_window) const {
   return blocks > 0 && (!store_.window().present() || in_window >= 2);
 }

@@ -128,8 +128,8 @@ std::uint32_t ModelGroup::Together(const std::vector<const ModelRequest*>& reque
 
 // --- A step
 
-// The largest number of rows of a decode without candidates, drafts included: an equal share of
-// kRowsWithDrafts, less the rows of candidates.
+// The most rows, drafts included, of a decode without candidates. Candidates take their rows from
+// kRowsWithDrafts first; the other decodes share the rest equally.
 std::uint32_t ModelGroup::MaxRows() const {
   std::uint32_t plain = 0;
   std::uint32_t candidates = 0;

@@ -38,7 +38,8 @@ class ModelGroup : private GroupMemory {
   std::size_t plans_in_flight() const { return in_flight_.size(); }
   bool CanPlan() const { return in_flight_.size() < config_.pipeline_depth; }
 
-  // Admission: why not now, what to wait for instead, and why not in the step being composed.
+  // Admission: why a request does not fit now, which prefix it waits for, and why it does not fit
+  // into the step being composed.
   std::optional<scheduler::Shortage> WhyNotNow(const ModelRequest& request) const;
   struct Awaited {
     RequestId owner;
@@ -50,7 +51,8 @@ class ModelGroup : private GroupMemory {
   std::uint32_t CachedTokens(const ModelRequest& request) const;
   // A static batch of equal lengths is open: a later request may join it.
   bool TakesEquals() const;
-  // TGI's joining rule: how many must be admitted together, and how many of these would be.
+  // TGI's admission rule: how many requests must be admitted together, and how many of `requests`
+  // would be, up to `most`.
   std::uint32_t LeastNewcomers() const;
   std::uint32_t Together(const std::vector<const ModelRequest*>& requests,
                          std::uint32_t most) const;

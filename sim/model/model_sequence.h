@@ -81,7 +81,8 @@ struct ModelSequence : ModelRequest {
   std::uint32_t PromptLeft() const { return PromptLength() - planned; }
   bool WantsPromptLogprobs() const { return arrival.logprobs.prompt_logprobs && resumed == 0; }
   std::uint32_t MostTokens() const { return received() + tokens_in_flight; }
-  // The next row writes K and V of the newest token; a contrastive decode wrote them.
+  // The next row writes K and V of the newest token. With contrastive search the decode that chose
+  // the token wrote them already.
   std::uint32_t Unwritten() const { return candidates() > 0 ? 0 : 1; }
   std::uint64_t PositionsAfter(std::uint64_t tokens) const {
     return std::uint64_t{prompt()} + MostTokens() - Unwritten() + tokens;

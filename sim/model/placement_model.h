@@ -28,7 +28,7 @@ class PlacementModel {
   void Up(GroupId group);
   void Down(GroupId group) { given_.erase(group); }
   void Admitted(GroupId group, std::uint64_t uncached);
-  // Of at least one.
+  // The best of at least one offer.
   GroupOffer Best(const std::vector<GroupOffer>& offers, bool idle_first) const;
 
  private:

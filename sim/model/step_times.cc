@@ -45,8 +45,8 @@ Duration StepTimes::Predict(const StepWork& work) const {
   return Duration(static_cast<Duration::rep>((units * drift_ >> 16) >> CostTerms::kFractionBits));
 }
 
-// Follows the measured steps by 1/32. A step counts as at most twice, at least half of what was
-// predicted.
+// Moves the drift by 1/32 of its distance to each measured step. A step counts as at least half and
+// at most twice the prediction.
 void StepTimes::Observe(Duration predicted, Duration taken) {
   if (predicted <= Duration(0) || taken <= Duration(0)) return;
   const Duration clamped = std::clamp(taken, predicted / 2, predicted * 2);

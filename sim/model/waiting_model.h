@@ -42,8 +42,8 @@ class WaitingModel {
   ModelRequest Admit(RequestId request);
   void FinishAt(RequestId request, std::uint32_t tokens);
 
-  // The front of the queue of a group, of those that it can take. Null: there is none, or only the
-  // core knows it (longest-prefix).
+  // The first waiting request, among those that fit. Null: there is none, or only the core knows it
+  // (longest-prefix).
   const ModelWaiting* Front(const Fits& fits) const;
   bool FrontIsKnown(const Fits& fits) const;
   const ModelWaiting* After(const ModelWaiting& request) const;

@@ -5,10 +5,11 @@ usage: names.py [ROOT]
 
 A file is named with its suffix (`batch_check.cc`, `router/engine.h`) or as a path below a folder of
 the root (`tests/sim`). An identifier is a word of several CamelCase parts, a word with an
-underscore, or a call with nothing between its parentheses. It exists if a source has it outside
-comments, possibly in a string. In documents only code blocks and words in backticks are checked, and
-indented examples in comments may have local variables. An option that a document names (`--name`)
-is one of a program or script of the repository. A decision record that is named by its number exists.
+underscore, a member (`Class::Member`), or a call with nothing between its parentheses. It exists if
+a source has it outside comments, possibly in a string. In documents only code blocks and words in
+backticks are checked, and indented examples in comments may have local variables. An option that a
+document names (`--name`) is one of a program or script of the repository. A decision record that is
+named by its number exists.
 """
 
 import io
@@ -34,7 +35,10 @@ _FILE = re.compile(rf"(?<![\w./<{{$~-])[\w./-]*[\w}}]\.(?:{_FILE_SUFFIXES}|\{{h,
 _CAMEL = r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+|k[A-Z]\w+|[a-z]+(?:[A-Z][a-z0-9]+)+"
 _SNAKE = r"[a-z]\w*_\w*|PENSTOCK_[A-Z0-9_]+"
 _CALL = r"[A-Za-z_]\w*(?=\(\))"
-_IDENTIFIER = re.compile(rf"(?<![\w.$<{{/-])(?:{_CAMEL}|{_SNAKE}|{_CALL})(?![\w*<{{/-]|\.\w)")
+_MEMBER = r"(?<=[a-z]::)[A-Z]\w+"
+_IDENTIFIER = re.compile(
+    rf"(?<![\w.$<{{/-])(?:{_CAMEL}|{_SNAKE}|{_CALL}|{_MEMBER})(?![\w*<{{/-]|\.\w)"
+)
 _ONE_LETTER = re.compile(r"[a-z]_[a-z]")  # a symbol with its index, as in a formula
 _EXAMPLE = re.compile(r"\s*//[/!]?   +\S")  # an indented line of a comment: code or a table
 _LOCAL = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+")

@@ -18,7 +18,8 @@ from sources import blank, list_files, report, root_from
 
 # A definition begins its line: a function, a constant or a type.
 _DEFINITION = re.compile(
-    r"^(?:(?:struct|class|enum class|enum) (\w+)|(?!namespace\b|using\b)[A-Za-z_][^;{}()=\n]*?[\s&*](\w+)\s*(?:\(|\[|\{|=))",
+    r"^(?:(?:struct|class|enum class|enum) (\w+)"
+    r"|(?!namespace\b|using\b)[A-Za-z_][^;{}()=\n]*?[\s&*](\w+)\s*(?:\(|\[|\{|=))",
     re.MULTILINE,
 )
 _KEYWORDS = {"if", "for", "while", "switch", "return", "void", "operator"}

@@ -283,7 +283,7 @@ VERTEX = [
     ({"instances": [{"messages": [{"role": "user", "content": "a"}]}]}, 200),
     ({"instances": []}, 422), ({}, 422), ({"instances": {}}, 422), ({"instances": [5]}, 422),
     ({"instances": [{"inputs": "a", "parameters": {"max_new_tokens": 0}}]}, 500),
-    # Of chats every parameter counts.
+    # In a chat every parameter is checked.
     ({"instances": [{"messages": [{"role": "user", "content": "a"}], "top_p": 0.5}]}, 200),
     ({"instances": [{"messages": [{"role": "user", "content": "a"}], "top_p": 1.0}]}, 500),
 ]

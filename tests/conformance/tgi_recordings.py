@@ -107,7 +107,7 @@ PROGRAM = [  # the router's own name and version
 ]
 
 
-# Of a grammar of tools that TGI refuses. It prints a hash map, so the order of the members varies.
+# TGI refuses a grammar of tools and prints it from a hash map, so the order of members varies.
 REFUSED_SCHEMA = re.compile(r"(?<=Unsupported JSON Schema structure )\{.*\}(?= \\nMake sure)")
 
 

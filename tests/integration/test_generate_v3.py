@@ -210,7 +210,7 @@ def test_native_driver_and_generate_v3_exclude_each_other(two_ranks):
 
 
 def test_grammars_hold_or_are_refused_by_name(two_ranks):
-    """As TGI's router sends them: REGEX, JSON schemas made into one."""
+    """TGI's router sends every grammar as REGEX. It converts JSON schemas before."""
     request = one(1, length=40)
     request.batch.requests[0].parameters.grammar = "(yes|no), [0-9]{3}"
     request.batch.requests[0].parameters.grammar_type = pb.GRAMMAR_TYPE_REGEX

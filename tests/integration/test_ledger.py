@@ -236,7 +236,7 @@ PLANTS = [
           behind([{"tokens": 30}]), "queue_not_examined"),
     Plant("K/V full of small requests", (*STEP, "--blocks", "12"),
           behind([{"tokens": 50}] * 3, prompt=LONG[:150]), "queue_blocks"),
-    Plant("too few requests to join the batch", (*STEP, "--prefill", "whole", "--waiting-served-ratio", "3",
+    Plant("too few requests to be admitted together", (*STEP, "--prefill", "whole", "--waiting-served-ratio", "3",
                               "--max-waiting-tokens", "1000"), behind([{"tokens": 30}]), "queue_join_size"),
     Plant("higher priorities", (*STEP, "--max-batch-size", "1", "--order", "priority"), overtaken,
           "queue_order"),

@@ -100,3 +100,12 @@ def test_a_log_of_another_version_is_refused_with_its_version(recorded, tmp_path
     done = subprocess.run([BIN / "penstock-replay", "run", old], capture_output=True, text=True)
     assert done.returncode == 1
     assert "an input log of version 1; this program reads version" in done.stderr
+
+
+@pytest.mark.parametrize("contents", [b"", b"text"])
+def test_a_file_that_is_no_log_is_refused_with_the_line_that_it_needs(contents, tmp_path):
+    file = tmp_path / "a.log"
+    file.write_bytes(contents)
+    done = subprocess.run([BIN / "penstock-replay", "run", file], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "not an input log (it must begin with `penstock input log" in done.stderr

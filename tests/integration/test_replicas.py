@@ -59,7 +59,7 @@ class Reader(threading.Thread):
 
 
 def run_readers_over(server, harm, seconds):
-    """Four streams; `harm()` once all run. The readers when all have ended."""
+    """Starts four streams, calls `harm()` once all run, and returns the readers when all ended."""
     readers = [Reader(server, 120 + i) for i in range(4)]
     for reader in readers:
         assert reader.first.wait(20)

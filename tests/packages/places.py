@@ -11,7 +11,7 @@ INSIDE = ["--proc", "/proc", "--dev", "/dev", "--chdir", "/", "--clearenv", "--s
 
 
 def inside(root, *options):
-    """The words before a command that runs it in the folder `root`, as this user."""
+    """The words to put before a command, so that it runs in the folder `root`, as this user."""
     return ["bwrap", "--die-with-parent", "--bind", str(root), "/", *INSIDE, *options]
 
 

@@ -93,7 +93,7 @@ asio::awaitable<ServerStream::ErrorCode> ServerStream::Connect(tcp::endpoint end
     std::tie(error) = co_await secure_->async_handshake(asio::ssl::stream_base::client, kAsTuple);
     if (RefusesCertificate(error)) {
       const long result = ::SSL_get_verify_result(secure_->native_handle());
-      // The check of the host's name leaves no cause.
+      // OpenSSL records no cause if only the check of the host's name fails.
       certificate_error_ = result == X509_V_ERR_UNSPECIFIED
                                ? "it names another host"
                                : ::X509_verify_cert_error_string(result);

@@ -80,8 +80,11 @@ sim::ReplayHooks MakeHooks(bool print, std::ofstream& outputs) {
 int RunLog(const std::string& path, const options::Values& values) {
   const std::string_view name = values.program().name;
   std::ifstream file(path, std::ios::binary);
+  if (!file) return Complain(name, path + ": " + std::strerror(errno), 2);
   std::ostringstream log;
-  if (!file || !(log << file.rdbuf())) return Complain(name, path + ": " + std::strerror(errno), 2);
+  errno = 0;
+  log << file.rdbuf();  // fails without an errno if the file is empty
+  if (errno != 0) return Complain(name, path + ": " + std::strerror(errno), 2);
   std::ofstream outputs;
   const std::string outputs_path = values.GetString("outputs");
   if (!outputs_path.empty()) {

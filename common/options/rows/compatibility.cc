@@ -15,7 +15,7 @@ constexpr OptionSpec kCompatibilityRows[] = {
                {.components = kLauncher}),
     OptionSpec(
         "api-default", OneOf("tgi|djl"), "",
-        "Dialect of a request on a route that two dialects share, if its keys do not tell; unset: "
+        "Dialect of a request on a route that two dialects share, if its keys fit both; unset: "
         "djl with --api-profile djl, else tgi.",
         {.advanced = true}),
     OptionSpec("vllm-metrics", Type::kBool, "false",

@@ -77,8 +77,8 @@ std::string AnyOf(const LarkWriter& writer, const std::vector<std::string>& text
   return out + ") ";
 }
 
-// A value and `after`. Where a text is possible, any text is, since the types of the format are
-// found from the text.
+// A value and `after`. A parameter that may be a string accepts any text, because the format has no
+// quotes: the reader infers the type of a value from its text.
 std::string TextValue(LarkWriter& writer, const Parameter& parameter, const std::string& after) {
   if (!parameter.texts.empty()) return AnyOf(writer, parameter.texts, after);
   if ((parameter.types & kString) != 0) return writer.TextUntil(after) + ' ';

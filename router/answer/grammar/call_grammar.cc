@@ -113,7 +113,8 @@ class StrictGrammar {
            after_call_;
   }
 
-  // Calls begin in a line, without a marker: those of strict tools, known by their names.
+  // For formats whose calls begin in a line, without a marker. Such calls are known by the names of
+  // the tools. Covers strict tools only.
   std::string LineCalls() {
     std::string pieces;
     const std::string_view after_name = format_.call.after_name;

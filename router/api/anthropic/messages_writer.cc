@@ -164,7 +164,8 @@ void MessagesWriter::RecordKept() {
   kept_asked_ = asked_;
 }
 
-// Many templates refuse messages without one of the user. What the added one changes is not kept.
+// Many templates refuse messages without one of the user, so an empty one is added. Text that
+// depends on it is not kept.
 std::string MessagesWriter::Kept() const {
   if (!kept_) return "";
   std::string kept = "[" + messages_.substr(0, *kept_);

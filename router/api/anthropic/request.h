@@ -91,7 +91,7 @@ struct Request {
   bool stream = false;
 };
 
-// Of nested objects. The field tables find these readers by argument-dependent lookup.
+// Readers of nested objects. The field tables find them by argument-dependent lookup.
 bool ReadValue(json::Reader& reader, Content& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, MessageList& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, Tools& out, std::string_view expected);

@@ -74,7 +74,7 @@ std::optional<ApiError> CheckCounts(const ApiOptions& options, const Parameters&
   return std::nullopt;
 }
 
-// Of the input with this index.
+// The adapter of the input with this index.
 std::optional<std::string> AdapterOf(const Request& request, std::size_t input) {
   std::string name = request.adapter.value_or("");
   if (request.adapters) name = request.adapters->texts[request.adapters->list ? input : 0];

@@ -77,7 +77,7 @@ struct ShowRequest {
   std::string model;
 };
 
-// Of nested objects. The field tables find these readers by argument-dependent lookup.
+// Readers of nested objects. The field tables find them by argument-dependent lookup.
 bool ReadValue(json::Reader& reader, Options& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, Function& out, std::string_view expected);
 bool ReadValue(json::Reader& reader, Call& out, std::string_view expected);

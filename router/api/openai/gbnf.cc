@@ -74,7 +74,7 @@ class LarkText {
     return std::ranges::all_of(node.parts, [this](const auto& part) { return IsRegular(part); });
   }
 
-  // Of a regular tree.
+  // `node` must be regular.
   bool IsNullable(const GbnfNode& node) const {
     const auto nullable = [this](const GbnfNode& part) { return IsNullable(part); };
     if (node.kind == Kind::kLiteral) return node.text.empty();

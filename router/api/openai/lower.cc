@@ -180,7 +180,7 @@ Check AddGrammar(const ApiContext& context, const Common& request, GenerationReq
                   std::string(GrammarKeyOf(request))};
 }
 
-// A call that must come leaves no room for an answer by the body's own grammar.
+// If a call is required, its grammar replaces the grammar of the body.
 Check AddToolGrammar(const ApiContext& context, const ChatRequest& request,
                      const ToolChoice& choice, GenerationRequest& lowered) {
   if (!choice.NeedsGrammar() || (lowered.grammar && !choice.required)) return std::nullopt;
@@ -261,7 +261,7 @@ GenerationRequest LowerCommon(const Common& c, const std::string& client_id) {
   return request;
 }
 
-// The first choice of a prompt reports about it for the others, except in a stream.
+// Only the first of a prompt's `n` choices reports the prompt, except in a stream.
 void AddChoices(std::vector<GenerationRequest>& all, const GenerationRequest& request,
                 std::uint32_t n, bool stream) {
   for (std::uint32_t i = 0; i < n; ++i) {

@@ -35,7 +35,7 @@ EmbedJob JobOf(const Common& request, std::vector<EmbedInput> inputs);
 // truncate_prompt_tokens must be -1 or above 0.
 std::optional<ApiError> CheckTruncation(const Common& request);
 
-// Of an answer: what all forms begin with, and the tokens.
+// The tokens of an answer, and what all forms of answers begin with.
 struct AnswerHead {
   std::string id;
   std::string model;

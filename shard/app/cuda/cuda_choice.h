@@ -24,7 +24,7 @@ struct CudaChoiceOptions {
 // warning that names what is missing; `cuda` refuses instead. `gpu` outlives the backend.
 BackendFactory CudaChoice(CudaChoiceOptions options, Gpu& gpu);
 
-// Of the weights that the backend keeps on the device.
+// The bytes of the weights that the backend keeps on the device.
 absl::StatusOr<std::uint64_t> CudaWeightBytes(const Model& model);
 
 }  // namespace penstock::shard::cuda

@@ -34,7 +34,7 @@ CpuTypes TypesOf(const CpuOptions& options) {
   return {options.dtype, options.quantization, options.kv_type, options.weight_format};
 }
 
-// Of a serving cache: enough for thousands of tokens.
+// The first bytes of a serving cache: enough for thousands of tokens.
 constexpr std::size_t kPrefaultedFirst = std::size_t{128} << 20;
 
 class CpuBackend final : public Backend {

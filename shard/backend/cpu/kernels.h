@@ -121,7 +121,7 @@ struct AttentionTile {
   std::size_t position = 0;  // of the first token
   std::size_t window = 0;    // 0 = all
   std::size_t chunk = 0;     // the same
-  // Of attention in both directions: the end of the positions that some token sees. 0: a token
+  // For attention in both directions: the end of the positions that some token sees. 0: a token
   // sees none after it.
   std::size_t end = 0;
   float scale = 1.0f;
@@ -171,7 +171,7 @@ struct AttentionScratch {
   void* queries = nullptr;        // [rows, kQueryStride], filled by load_queries
   float* scores = nullptr;        // [rows, kScoreStride]
   void* probabilities = nullptr;  // [rows, kScoreStride]
-  // Of latents, whose queries are latent_stride floats apart.
+  // For latents, whose queries are latent_stride floats apart.
   float* latents = nullptr;  // [kLatentPositions, latent_stride]
   std::size_t latent_stride = 0;
 };

@@ -50,7 +50,7 @@ struct ThreadScratch {
   AttentionState partition;
   AttentionState total;
   HeadScratch head;  // only if the program has a HeadLinearOp
-  // Of adapters (adapters/adapted_rows.h), by row of a step: what joins a product.
+  // What adapters add to a product, by row of a step (adapters/adapted_rows.h).
   float* added_sums = nullptr;
   const float** added = nullptr;
 };

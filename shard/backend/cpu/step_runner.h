@@ -104,7 +104,7 @@ class StepRunner {
   std::map<const ExpertsOp*, ExpertStage> experts_;
   std::map<const DeltaNetOp*, DeltaStage> deltas_;
 
-  // Of the present step; written by the caller's thread before the region.
+  // For the present step; the caller's thread writes them before the region.
   const RaggedBatch* batch_ = nullptr;
   std::size_t rows_ = 0;
   RowPlaces places_;

@@ -9,8 +9,8 @@
 
 namespace penstock::shard::cuda {
 
-// ResourceExhausted when memory ran out; `what` was tried. The thread's last error is forgotten, if
-// the device can go on at all.
+// ResourceExhausted when memory ran out; `what` names what was tried. Clears the thread's last
+// error, unless the device is unusable.
 absl::Status ToStatus(cudaError_t error, std::string_view what);
 absl::Status ToStatus(cublasStatus_t status, std::string_view what);
 

@@ -62,7 +62,7 @@ class DeviceWeights {
     return static_cast<const float*>(At(index).scales.data());
   }
 
-  // Of the largest quantized matrix in bfloat16; 0 if there is none.
+  // The bytes in bfloat16 of the largest quantized matrix; 0 if there is none.
   std::uint64_t MostExpandedBytes() const { return most_expanded_; }
   std::uint64_t bytes() const;
 

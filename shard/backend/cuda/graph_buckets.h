@@ -18,7 +18,7 @@ struct GraphShape {
 // How many items a step of decodes can have.
 struct ItemRule {
   std::uint32_t max_partitions = 1;  // of a row; items grow with the contexts
-  // Not 0: partitions grow instead, and no step has more items than rows and these.
+  // Not 0: partitions become longer instead, and no step has more items than rows + spare.
   std::uint32_t spare = 0;
 };
 

@@ -116,7 +116,7 @@ class Planner {
 
 AttentionKind AttentionKindOf(DType dtype, const HeadShape& shape, std::uint32_t block_size,
                               bool adjusted) {
-  // Those with kernels, and those with kernels for adjusted scores.
+  // The head sizes that have kernels, and those that have kernels for adjusted scores.
   constexpr std::uint32_t kDims[] = {16, 64, 80, 96, 128, 256};
   constexpr std::uint32_t kAdjustedDims[] = {16, 64, 128, 256};
   const std::span<const std::uint32_t> dims =

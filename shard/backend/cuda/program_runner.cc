@@ -12,7 +12,7 @@
 namespace penstock::shard::cuda {
 namespace {
 
-// Of more rows, the library's products are faster.
+// For more rows, the library's products are faster.
 constexpr std::uint32_t kMostFusedRows = 8;
 
 // A group of rows reads a quantized matrix once: a byte per weight. Expanding it first moves five

@@ -87,7 +87,7 @@ class ProgramRunner {
     const std::int32_t* samples = nullptr;
   };
 
-  // Of a matrix [out, in]. Buffers hold rows of the width that the last operation gave them.
+  // The size of a matrix [out, in]. The last operation set the width of a buffer's rows.
   struct LinearSize {
     std::uint32_t out = 0;
     std::uint32_t in = 0;
@@ -120,7 +120,7 @@ class ProgramRunner {
   absl::Status Run(const AllReduceOp& op, const Step& step);
   absl::Status Run(const AllGatherOp& op, const Step& step);
 
-  // Of the layer's rope; the angles of rope that depends on the length are inputs of the step.
+  // Adds the angles of the layer's rope. If they depend on the length, they are inputs of the step.
   void AddAngles(const RopeKvWriteOp& op, const Step& step, RopeArgs& args) const;
   std::uint32_t MostGroupedRows() const;  // of products with a quantized matrix
   bool InGroups(const LinearArgs& args) const;

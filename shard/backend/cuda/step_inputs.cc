@@ -22,7 +22,7 @@ std::size_t AnglesOfARow(const RopeSpec& rope) { return rope.DependsOnLength() ?
 
 }  // namespace
 
-// Of all but the tables of KV group 1.
+// The bytes of all inputs but the tables of KV group 1.
 std::size_t StepInputs::MostBytes(const InputLimits& limits, const std::vector<RopeSpec>& ropes) {
   std::size_t row = 4 * sizeof(std::int32_t) + kMostKvGroups * sizeof(std::int64_t) +
                     limits.windows * (2 * sizeof(AttentionTile) + sizeof(AttentionRow));

@@ -124,7 +124,7 @@ class StepInputs {
   std::size_t turn_ = 0;
   GpuMemory device_;
 
-  // Of the present step.
+  // For the present step.
   std::vector<std::int32_t> tokens_, newest_, positions_, logit_rows_;
   std::array<std::vector<std::int64_t>, kMostKvGroups> cache_rows_;
   std::array<std::vector<std::uint32_t>, kMostKvGroups> blocks_;

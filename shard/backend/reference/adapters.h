@@ -17,7 +17,7 @@ class ReferenceAdapter final : public BackendAdapter {
  public:
   ReferenceAdapter(const LoraAdapter& adapter, at::ScalarType type, at::Device device);
 
-  // Adds what it adds to the product of `in` [1, columns] and a matrix to `out` [1, rows].
+  // `out` [1, rows] is the product of `in` [1, columns] and a matrix. Adds the adapter's part.
   void AddTo(WeightIndex matrix, const at::Tensor& in, const at::Tensor& out) const;
   std::uint64_t MemoryBytes() const override;
 

@@ -44,7 +44,7 @@ struct ProgramTensors {
   KvStore cache;
   std::vector<DeltaStates> states;  // of Program::states
 
-  // Of the present step.
+  // For the present step.
   BatchInputs inputs;
   std::vector<PartQueries> part_queries;
   std::vector<RopeAngles> ropes;  // of Program::ropes; rows are those of the step

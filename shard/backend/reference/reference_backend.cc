@@ -64,7 +64,7 @@ class ReferenceBackend final : public Backend {
     return shard::Guarded(device_, options_.stream, std::move(body));
   }
   RopeAngles ToDevice(RopeTable& table, std::int64_t rows) const;
-  // Of each row of the batch.
+  // The angles for each row of the batch.
   RopeAngles AnglesOf(std::size_t rope, const RaggedBatch& batch) const;
   OperationRunner Runner() { return {program(), communicator_, tensors_}; }
   // What the rows of kSelected were selected from.
@@ -93,14 +93,15 @@ class ReferenceBackend final : public Backend {
   std::int64_t row_multiple_ = 1;
   BackendLimits limits_;
   Communicator* communicator_ = nullptr;
-  // Of program().ropes; rows are positions. Undefined where frequencies depend on the length.
+  // One for each of program().ropes; rows are positions. Undefined where frequencies depend on the
+  // length.
   std::vector<RopeAngles> ropes_;
   std::uint32_t cells_ = 0;             // of SetCells
   std::uint32_t wanted_snapshots_ = 0;  // of SetSnapshots
   std::uint32_t snapshots_ = 0;         // of the present cache
   ProgramTensors tensors_;
 
-  // Of the present step.
+  // For the present step.
   at::Tensor units_;  // float [rows, hidden], with a hidden-state plane
   std::int64_t logit_count_ = 0;
 };

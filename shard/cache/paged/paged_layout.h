@@ -40,7 +40,7 @@ struct PagedLayout {
     for (const CacheShape& cache : caches) most = std::max(most, cache.kv_group);
     return most + 1;
   }
-  // Of the layers of a group.
+  // Sum over the layers of a group.
   std::uint64_t GroupBytesPerToken(std::uint32_t group) const {
     std::uint64_t bytes = group == 0 ? HiddenBytesPerToken() : 0;
     for (const CacheShape& cache : caches) {
@@ -51,7 +51,7 @@ struct PagedLayout {
   std::uint64_t GroupBytesPerBlock(std::uint32_t group) const {
     return GroupBytesPerToken(group) * block_size;
   }
-  // Of all layers.
+  // Sum over all layers.
   std::uint64_t BytesPerToken() const {
     std::uint64_t bytes = HiddenBytesPerToken();
     for (const CacheShape& cache : caches) bytes += CacheBytesPerToken(cache);

@@ -29,7 +29,7 @@ struct Alias {
 constexpr Alias kAliases[] = {PENSTOCK_MODEL_ALIASES(PENSTOCK_ALIAS)};
 #undef PENSTOCK_ALIAS
 
-// Of a name of any length in a config.json, this much is compared.
+// A name in a config.json may have any length. Only its first bytes are compared.
 constexpr std::size_t kMostCompared = 64;
 
 }  // namespace

@@ -128,8 +128,8 @@ absl::Status ReadDeepseekShared(const ConfigReader& config, const SizeKeys& size
   return absl::OkStatus();
 }
 
-// `n_group` and `topk_group`, with their defaults. A group is as good as the sum of its `best` best
-// experts.
+// `n_group` and `topk_group`, with their defaults. The score of a group is the sum of the scores of
+// its `best` best experts.
 absl::Status ReadGroups(const ConfigReader& config, std::uint32_t groups, std::uint32_t kept,
                         std::uint32_t best, Routing& routing) {
   routing.group_best = best;

@@ -44,7 +44,7 @@ void BuildGptOss(DecoderBuilder& b, const GptOss& model) {
   b.Head();
 }
 
-// Without RoPE parameters the transformers class has these.
+// A config.json without RoPE parameters means the defaults of the transformers class.
 absl::Status ReadGptOssRope(const ConfigReader& config, ModelSpec& spec) {
   constexpr double kTheta = 150000.0;
   constexpr std::uint32_t kOriginal = 4096, kFactor = 32;

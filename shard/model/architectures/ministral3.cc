@@ -38,7 +38,7 @@ void BuildMinistral3(DecoderBuilder& b, const QueryGrowth& growth) {
   b.Head();
 }
 
-// Without parameters the transformers class has a yarn of its own.
+// A config.json without RoPE parameters means the yarn of the transformers class.
 absl::Status ReadMinistral3Rope(const ConfigReader& config, ModelSpec& spec, QueryGrowth& growth) {
   constexpr double kTheta = 1e6;
   constexpr std::uint32_t kOriginal = 16384, kFactor = 16;

@@ -232,7 +232,7 @@ void SetQwenHybridBuild(const QwenHybrid& model, ModelSpec& spec) {
   spec.build = [model](DecoderBuilder& b) { BuildQwenHybrid(b, model); };
 }
 
-// Of a wrapper with a vision tower.
+// Reads the text part of a model with a vision tower.
 absl::Status ReadTextConfig(const ConfigReader& config, ReadArchitecture* read, ModelSpec& spec) {
   PENSTOCK_ASSIGN_OR_RETURN(const auto text, config.Object("text_config"));
   if (!text.has_value()) return config.Bad("text_config", "an object");

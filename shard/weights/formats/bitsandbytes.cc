@@ -147,7 +147,7 @@ class FourBitMatrix final : public QuantizedMatrix {
   }
 
  private:
-  // Of blocks in order.
+  // The absmax of blocks, in order.
   absl::StatusOr<std::vector<float>> ReadAbsmax(Range blocks) const {
     const bool nested = layout_.nested_absmax != nullptr;
     if (!nested) {

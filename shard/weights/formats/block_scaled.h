@@ -61,7 +61,7 @@ class BlockScaledMatrix final : public QuantizedMatrix {
   std::uint64_t GridColumns() const;
   absl::StatusOr<Floats> ReadScales(Range block_rows) const;
   absl::StatusOr<Floats> ReadZeros(Range block_rows) const;
-  // Of one row.
+  // Decodes one row.
   void Decode(const std::uint8_t* row, Range columns, float* out) const;
   void Scale(Range columns, const float* scales, const float* zeros, float* out) const;
 

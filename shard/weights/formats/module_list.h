@@ -33,7 +33,7 @@ class ModuleList {
   static absl::StatusOr<ModuleList> Read(const ConfigReader& config, std::string_view key,
                                          Rule rule);
 
-  // Of a module such as "model.layers.0.self_attn.q_proj".
+  // Whether the list names a module such as "model.layers.0.self_attn.q_proj".
   bool Names(std::string_view module) const;
   bool Has(std::string_view item) const { return items_.contains(item); }  // as it stands there
 

@@ -41,7 +41,7 @@ void DecodeFloats(std::string_view type, const std::vector<std::uint8_t>& bytes,
   }
 }
 
-// `bytes` from byte `first` of each of these rows.
+// Reads `bytes` bytes of each of these rows, from byte `first` on.
 absl::Status ReadBytes(const Checkpoint& checkpoint, const CheckpointTensor& tensor,
                        std::uint64_t row_bytes, Range rows, std::uint64_t first,
                        std::uint64_t bytes, std::uint8_t* out) {

@@ -85,7 +85,7 @@ class GemmBench {
   boost::json::object Run(const BenchShape& shape, std::size_t rows) {
     const MatrixShape size{shape.outputs, shape.inner, false};
     const PackedMatrix matrix(size, kernels_, format_);
-    // Beyond the caches, as a model's weights are: several copies in turn.
+    // A model's weights do not fit into the processor's caches. So each call reads another copy.
     const std::size_t copies =
         rows > 16 ? 1 : std::max<std::size_t>(1, (std::size_t{400} << 20) / matrix.Bytes());
     const MemoryRegion weights = Filled(copies * matrix.Bytes() + 4096);

@@ -22,7 +22,8 @@ constexpr std::size_t kOutputs = 2048;
 constexpr std::size_t kStride = kInner + 32;  // as the backend's: whole pages would share sets
 constexpr std::size_t kRows = kGemmRowBlock;
 
-// Seconds of the fastest call within about a tenth of a second, of three at least.
+// Repeats the call for about a tenth of a second, at least three times. Returns the seconds of the
+// fastest one.
 double Best(const std::function<void()>& call) {
   double best = 1e9;
   const auto end = Clock::now() + std::chrono::milliseconds(100);

@@ -19,7 +19,7 @@ ROUNDS = 5
 
 
 def serve(shape, *options):
-    """With room for some 20,000 tokens, which are pre-faulted."""
+    """Starts a server with a KV cache of about 20,000 tokens, whose memory is pre-faulted."""
     limits = ("--max-batch-size", 64, "--max-concurrent-requests", 128, "--kv-cache-memory", "512MiB")
     return Server(*limits, *options, model=model(shape))
 

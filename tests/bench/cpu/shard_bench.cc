@@ -45,7 +45,7 @@ T Must(absl::StatusOr<T> value) {
   std::exit(1);
 }
 
-// Of one token, all layers.
+// The bytes of one token in all layers.
 double KvBytes(const v1::DescribeResponse& facts) {
   double bytes = 0;
   for (const v1::KvGroup& group : facts.kv_groups()) {
@@ -105,7 +105,7 @@ class Bench {
     return cpu::FormatOf(cpu::FormatId::kPlain);
   }
 
-  // Of each, scales among them.
+  // Bytes of each weight, scales included.
   double WeightBytes() const {
     constexpr std::size_t kColumns = 32;
     constexpr std::size_t kInner = 8192;

@@ -230,7 +230,7 @@ double Bench::BytesOfDecode() const {
          positions * static_cast<double>(layout.BytesPerToken());
 }
 
-// Of one sequence without a cached prefix. A query attends to half of the positions in the mean.
+// For one sequence without a cached prefix. On average a query attends to half of the positions.
 double Bench::OperationsOfPrefill() const {
   const double rows = kPrompt;
   const HeadShape heads = HeadsOf(model_.program);

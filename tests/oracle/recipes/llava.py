@@ -12,7 +12,8 @@ CLASS = "LlavaForConditionalGeneration"
 VARIANTS = {
     # As the hub has it: no type of the text, and names of transformers 4.
     "v4_hub": Variant(WRAPPER | {"torch_dtype": "float16", "text_config": {
-        key: value for key, value in (V4 | INSIDE).items() if key not in ("architectures", "model_type", "torch_dtype")}},
+        key: value for key, value in (V4 | INSIDE).items()
+        if key not in ("architectures", "model_type", "torch_dtype")}},
         "float16", options={"inner": "language_model.model.", "outer": "language_model."}, oracle_class=CLASS),
     "v5_tied": Variant(WRAPPER | {"dtype": "float32", "tie_word_embeddings": True, "text_config": {
         key: value for key, value in (V5 | INSIDE).items() if key not in ("architectures", "dtype")} | {

@@ -82,7 +82,7 @@ class ModelFilesTest : public ::testing::Test {
     dir_.Write("chat_template.jinja", "x");
     dir_.Write("model.safetensors", "x");
   }
-  // Of all checks.
+  // The problems that all checks find.
   std::string Problems() {
     std::string text;
     for (const Finding& finding : CheckModelFiles(dir_.path())) text += finding.problem;

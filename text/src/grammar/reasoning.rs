@@ -17,7 +17,7 @@ struct Markers {
     forced: Vec<TokenId>,
 }
 
-/// The rest of a Lark grammar that is our directive `%reasoning` and nothing else.
+/// What follows our directive `%reasoning`, if the Lark grammar begins with it.
 pub fn directive(kind: Kind, source: &str) -> Option<&str> {
     (kind == Kind::Lark)
         .then(|| source.strip_prefix("%reasoning "))
@@ -25,14 +25,14 @@ pub fn directive(kind: Kind, source: &str) -> Option<&str> {
 }
 
 /// What the directive says in JSON: `{"markers": [{"open", "close", "forced"}], "opened",
-/// "budget", "kind", "source"}`. `opened` is the place of the markers that the prompt has opened;
+/// "budget", "kind", "source"}`. `opened` is the index of the markers that the prompt has opened;
 /// without it the model may open the first ones itself. `kind` and `source` are the grammar of what
-/// follows; without them it is free.
+/// follows the reasoning; without them any text may follow.
 pub struct Rules {
     markers: Vec<Markers>,
     opened: Option<usize>,
     budget: Option<u64>,
-    /// Tokens that hold a closing marker and text after it, which no engine could take.
+    /// Tokens that hold a closing marker and text after it. No grammar engine can consume them.
     straddling: Vec<TokenId>,
 }
 
@@ -113,7 +113,7 @@ fn blank(bytes: &[u8]) -> bool {
     bytes.iter().all(u8::is_ascii_whitespace)
 }
 
-/// The end of the first place of `marker`.
+/// Where the first occurrence of `marker` ends.
 fn find(bytes: &[u8], marker: &[u8]) -> Option<usize> {
     bytes
         .windows(marker.len())
@@ -138,7 +138,7 @@ pub struct Progress {
     stage: Stage,
     text: Vec<u8>,
     spent: u64,
-    /// Of the markers that are open.
+    /// The index of the open marker.
     place: usize,
 }
 
@@ -146,7 +146,7 @@ pub struct Progress {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
     Reasoning,
-    /// It may be the first of an opening marker or the grammar's.
+    /// It may begin an opening marker, or be the grammar's first token.
     Undecided,
     /// The reasoning was opened, so what was undecided was not the grammar's.
     Opened,

@@ -37,7 +37,7 @@ double Confidence(const std::vector<double>& values) {
   return StudentT(values.size() - 1) * std::sqrt(squares / (count - 1) / count);
 }
 
-// Of every request that was answered.
+// Adds every request that was answered.
 void AddOutcomes(const ModeRuns& runs, ModeSummary& summary) {
   std::vector<double> latency, first, gaps;
   double per_token = 0, server_per_token = 0;

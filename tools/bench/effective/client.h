@@ -43,7 +43,7 @@ struct Answer {
   std::string body;
 };
 
-// Of an answer that is not as expected: "status 502 without a body".
+// Describes an unexpected answer, such as "status 502 without a body".
 std::string Description(const Answer& answer);
 
 class Client {

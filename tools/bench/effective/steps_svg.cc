@@ -27,8 +27,7 @@ constexpr double kBelow = 50;  // axis of a mode
 
 std::size_t Rows(const TimelineStep& step) { return step.prompts.size() + step.decodes.size(); }
 
-// The first shown step and the end of the shown ones: from `moment` on, or the last ones if too few
-// follow.
+// The range of shown steps: those from `moment` on, or the last ones if too few follow `moment`.
 std::pair<std::size_t, std::size_t> StepsFrom(const BatchTimeline& timeline, double moment) {
   const std::size_t steps = timeline.steps.size();
   const auto found = std::ranges::lower_bound(timeline.steps, moment, {}, &TimelineStep::begin);
@@ -156,7 +155,7 @@ class StepGrid {
   std::vector<std::size_t> ranks_;   // of these: 1 arrived first
 };
 
-// Of the arrivals; 0 if there are none.
+// The arrival at that many thirds of all arrivals; 0 if there are none.
 double ArrivalAt(const BatchTimeline& timeline, std::size_t thirds) {
   const std::size_t count = timeline.by_arrival.size();
   if (count == 0) return 0;
@@ -170,7 +169,7 @@ struct Candidates {
   std::size_t requests;  // of the batch, at least
 };
 
-// Of the candidates, the one after which the modes run the most requests.
+// The candidate after which the modes run the most requests.
 std::optional<double> BestMoment(const std::vector<ModeTimeline>& modes,
                                  const BatchTimeline& batches, const Candidates& candidates) {
   std::optional<double> moment;

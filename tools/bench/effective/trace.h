@@ -9,10 +9,11 @@
 namespace penstock::bench::effective {
 
 // The workloads of effective-batching's client, from three versions of it.
-//   recorded  The runs of its published plots. Bursts of five with uniform gaps; 5, 10, … 145
-//             tokens, ten of each shuffled and cut.
-//   readme    Its table. About a request a second, tokens normal within 1 to 200.
-//   head      Its last version. Uniform gaps, tokens from a list.
+//   recorded  The runs of its published plots. Bursts of five with uniform gaps. Output lengths 5,
+//             10, … 145 tokens, ten of each, shuffled and cut to the number of samples.
+//   readme    The workload of its README's table. About one request a second. Output lengths from a
+//             normal distribution, within 1 to 200 tokens.
+//   head      The workload of its last version. Uniform gaps, output lengths from a list.
 enum class Preset : std::uint8_t { kRecorded, kReadme, kHead };
 enum class Selection : std::uint8_t { kRandom, kDescend };
 
@@ -21,7 +22,7 @@ struct TraceShape {
   std::uint32_t samples = 100;
   double rate = 0;  // requests per second; 0 = the preset's own
   double wait = 1;  // head's own rate: the longest gap in seconds
-  // Drawn from instead of the preset's lengths; head has {1, 25, 100} of its own.
+  // Output lengths to draw from instead of the preset's. The preset head has {1, 25, 100}.
   std::vector<std::uint32_t> num_tokens = {};
   Selection selection = Selection::kRandom;  // kDescend: longest first
   std::uint64_t seed = 1;

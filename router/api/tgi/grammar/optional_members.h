@@ -9,7 +9,7 @@
 // KB for 80 texts. Here the list is halved. It begins in the first half, and any of the second half
 // may follow, or it begins in the second half. That is the same language with about n * log2(n)
 // members. Some expressions depend on the text around them, such as alternatives without
-// parentheses. Lists with such members keep TGI's form, which decides what they mean.
+// parentheses. Lists with such members are written in TGI's form, so that they mean the same.
 #pragma once
 
 #include <cstddef>

@@ -28,7 +28,7 @@ class AdaptedRows {
   void Fill(const RaggedBatch& batch);
 
   RowAdapters rows() const { return active_.empty() ? RowAdapters() : RowAdapters(rows_); }
-  // Of logit rows [first, first + count).
+  // The adapters of logit rows [first, first + count).
   RowAdapters Selected(std::size_t first, std::size_t count) const {
     return active_.empty() ? RowAdapters() : RowAdapters(selected_).subspan(first, count);
   }

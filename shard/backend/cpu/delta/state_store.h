@@ -49,7 +49,7 @@ class StateStore {
   // The segments of the next step. The batch has been checked.
   void BeginStep(std::span<const RaggedSegment> segments);
   const std::vector<StateSegment>& segments() const { return segments_; }
-  // Of the state after a draft, an index among the drafts of the step.
+  // The place of the state after a draft. `draft` is an index among the drafts of the step.
   std::uint32_t DraftPlace(std::uint32_t draft) const { return drafts_[draft]; }
   // After the step. The segment has that many drafts.
   void Keep(const DraftsKept& kept);
@@ -81,7 +81,7 @@ class StateStore {
     std::size_t block_floats = 0;
   };
 
-  // Of a snapshot.
+  // The place of a snapshot.
   std::size_t Place(BlockId snapshot) const {
     return std::size_t{counts_.slots} + counts_.drafts + snapshot.value();
   }

@@ -1,15 +1,15 @@
 // bfloat16 weights in 12 bits each, without loss. The lower byte of a bfloat16 holds the last bit
 // of the exponent and the mantissa; its 256 values are about equally frequent. The upper byte, the
 // sign and seven bits of the exponent, has few frequent values, because the weights of a matrix
-// have similar magnitudes. So a table holds 16 upper bytes, and each weight has a number of four
+// have similar magnitudes. So a table holds 16 upper bytes, and each weight has an index of four
 // bits into it. Weights with another upper byte (about one in ten thousand) are stored separately.
-// A GEMM of few rows takes as long as the memory takes to deliver the weights: a quarter less with
-// these.
+// The time of a GEMM of few rows is that of reading the weights from memory. This format takes a
+// quarter off it.
 //
 // A panel of packed weights (packed_matrix.h) is divided into blocks of kPlainBlockBytes bytes; the
 // last one may be shorter. A block is a CompressedHeader and, for each group of 256 bytes, that is
 // of four lines of 64 bytes:
-//   64 bytes   numbers: byte j has that of weight j of lines 0 and 1 in its lower half, and that of
+//   64 bytes   indexes: byte j has that of weight j of lines 0 and 1 in its lower half, and that of
 //              weight j of lines 2 and 3 in its upper half
 //   64 bytes   the lower bytes of lines 0 and 1
 //   64 bytes   the lower bytes of lines 2 and 3

@@ -26,7 +26,7 @@ inline constexpr std::size_t kGemmScratch = kGemmRowBlock * kMaxPanel;  // float
 // kIntegerGroup values along K with a scale each.
 inline constexpr std::size_t kIntegerGroup = 128;
 
-// Of the formats int8 and int16 (formats.h).
+// Constants of the formats int8 and int16 (formats.h).
 inline constexpr std::size_t kInt8Pack = 4;
 inline constexpr std::size_t kInt16Pack = 2;
 inline constexpr std::int32_t kInt16Largest = 8191;

@@ -20,7 +20,7 @@ Cell* LatentAt(const HeadCache& cache, const CachePlace& place) {
   return reinterpret_cast<Cell*>(block) + place.offset * cache.key_dim;
 }
 
-// Of an int8 latent.
+// Where the scale of an int8 latent is.
 inline std::byte* LatentScaleAt(const HeadCache& cache, const CachePlace& place) {
   return cache.base + place.block * cache.block_bytes + cache.block_size * cache.key_dim +
          place.offset * sizeof(float);

@@ -75,7 +75,7 @@ using Shorts = __m128i;
 inline Shorts ToShorts(Ints x) {
   return _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
 }
-// Of each four: first and third, second and fourth.
+// Reorders each four values: first, third, second, fourth.
 inline void StoreByTwos(void* to, Shorts x) {
   constexpr int kOrder = _MM_SHUFFLE(3, 1, 2, 0);
   const __m128i twos = _mm_shufflehi_epi16(_mm_shufflelo_epi16(x, kOrder), kOrder);

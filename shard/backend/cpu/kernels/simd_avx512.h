@@ -64,7 +64,7 @@ inline std::int32_t SumOfInts(Ints x) { return _mm512_reduce_add_epi32(x); }
 // 16-bit integers in half a vector.
 using Shorts = __m256i;
 inline Shorts ToShorts(Ints x) { return _mm512_cvtepi32_epi16(x); }
-// Of each four: first and third, second and fourth.
+// Reorders each four values: first, third, second, fourth.
 inline void StoreByTwos(void* to, Shorts x) {
   constexpr int kOrder = _MM_SHUFFLE(3, 1, 2, 0);
   const __m256i twos = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(x, kOrder), kOrder);

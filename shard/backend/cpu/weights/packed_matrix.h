@@ -71,7 +71,7 @@ class PackedMatrix {
   const WeightFormat& format() const { return *format_; }
   // The GEMM of this matrix, and what else its format needs.
   const FormatKernels& kernels() const { return kernels_; }
-  // Of the packed columns; null if the format has none.
+  // The scales of the packed columns; null if the format has none.
   const float* scales() const;
   std::size_t inner() const { return panel_.inner; }
   bool gated() const { return gated_; }

@@ -1,8 +1,9 @@
 // Products of the slots of each expert with its matrix. The grid has all experts; blocks of experts
 // without slots end at once, so that it does not depend on the choices.
 //
-// * Few slots: as SkinnyLinear. A block computes kOut columns of an expert. Its warps share out
-//   in_width and add up in their order, which depends on in_width alone.
+// * Few slots: as SkinnyLinear. A block computes kOut columns of an expert. Each warp sums a part
+//   of in_width, and the parts are added in the order of the warps. So the order of additions
+//   depends on in_width alone.
 // * Many slots: a block computes tiles of 64 slots by 64 columns from shared memory.
 // * Others, and float32: a warp computes a column of an expert, without tensor cores.
 #include "shard/backend/cuda/experts.h"

@@ -229,9 +229,9 @@ __device__ void AddParts(const float* parts, std::uint64_t stride, int dim, int 
   }
 }
 
-// A warp per row and query head; partitions from left to right. Lanes hold the weights of 32
-// partitions at a time and every 32nd dimension. kOneIsDone: rows of one partition have their
-// output already.
+// Merges the partitions of a row and query head from left to right, with one warp. The threads of
+// the warp hold the weights of 32 partitions at a time, and each of them every 32nd dimension.
+// kOneIsDone: rows with one partition already have their output.
 template <class T, bool kOneIsDone>
 __global__ void MergeKernel(AttentionArgs args) {
   WaitForEarlierKernels();

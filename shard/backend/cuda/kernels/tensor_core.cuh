@@ -58,7 +58,7 @@ __device__ inline void CopyAsync(Bf16* shared, const Bf16* global, bool there) {
 // Ends a group of the thread's copies, which may be empty.
 __device__ inline void EndCopyGroup() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-// Until all groups of the thread but the newest kOpen are complete.
+// Waits until all copy groups of the thread except the newest kOpen are complete.
 template <int kOpen>
 __device__ void WaitForCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kOpen) : "memory");

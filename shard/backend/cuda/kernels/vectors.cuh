@@ -42,8 +42,9 @@ struct Count {
   static constexpr int value = kCount;
 };
 
-// Calls `body` with a value of the element type and how many are moved at once: as many as fit 16
-// bytes if they divide `width`, else one. Buffers begin at multiples of 16 bytes.
+// Calls `body` with a value of the element type, and the number of elements to move at once: as
+// many as fit into 16 bytes if that number divides `width`, else one. Buffers are aligned to 16
+// bytes.
 template <class Body>
 absl::Status ForElements(DType dtype, std::uint64_t width, Body body) {
   return ForElement(dtype, [&](auto element) {

@@ -119,7 +119,7 @@ TEST_F(DjlTest, TgiCompatibleShape) {
             "text/event-stream");
 }
 
-// One failing input neither fails its mates nor moves them.
+// A failing input neither fails the other inputs nor changes their places.
 TEST_F(DjlTest, AListIsAnsweredInItsOrder) {
   engine_.script = [](const GenerationRequest& request) -> std::vector<GenerationEvent> {
     const std::string text = std::get<std::string>(request.prompt);

@@ -31,7 +31,7 @@ Keys RandomKeys(int count, std::mt19937& draw) {
   return keys;
 }
 
-// Of `count` properties; those of the bits of `required` are required.
+// The expression for `count` properties. Bit i of `required`: property i is required.
 std::string Expression(int count, unsigned required) {
   std::string properties;
   std::string names;

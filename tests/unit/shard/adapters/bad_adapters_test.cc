@@ -35,7 +35,7 @@ Model OpenModel(std::uint32_t rank, std::uint32_t world) {
   return *std::move(model);
 }
 
-// A good adapter, to be spoilt.
+// A good adapter, which tests damage.
 struct Folder {
   TempFolder folder;
   std::map<std::string, std::vector<std::uint64_t>> tensors;
@@ -171,7 +171,7 @@ std::vector<Case> BadWeights() {
 }
 
 TEST(BadAdapters, AreRefusedWithOneLine) {
-  EXPECT_EQ(Folder().Error(0, 1), "") << "the folder that is spoilt is good";
+  EXPECT_EQ(Folder().Error(0, 1), "") << "the folder is good before it is damaged";
   EXPECT_EQ(Folder().Error(1, 2), "");
   std::vector<Case> cases = BadConfigs();
   for (Case& one : BadWeights()) cases.push_back(std::move(one));

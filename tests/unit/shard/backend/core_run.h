@@ -44,7 +44,7 @@ class CoreRun {
     scheduler::Config config;
     GroupCapacity capacity;
     ExecutorOptions executor;
-    // Of rank 0 with several ranks; outlives the run. Null: one rank.
+    // Rank 0's communicator, if there are several ranks; outlives the run. Null: one rank.
     Communicator* communicator = nullptr;
     // Called before a plan is executed, to give it to the other ranks.
     std::function<void(const StepPlan&)> send_plan;

@@ -28,12 +28,12 @@ struct ModelGolden {
   std::vector<float> logprobs;
   std::vector<std::size_t> close;  // greedy steps whose best two logits are too near
   std::vector<Row> rows;
-  // Of the recipe:
+  // From the recipe:
   std::string todo, length_rule;
   std::size_t original_length = 0;
   bool world2 = true;
 
-  // Of this way if transformers' result differs from that of the whole computation.
+  // The row computed in the way `how`, if transformers gives another result for it.
   const Row& At(std::size_t position, const std::string& how) const;
   std::vector<std::size_t> Positions() const;
   std::vector<TokenId> Begin(std::size_t count) const {

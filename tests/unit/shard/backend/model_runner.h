@@ -75,7 +75,7 @@ class ModelRunner {
   // One step; the logits of the last row of each feed.
   std::vector<std::vector<float>> Step(const std::vector<Feed>& feeds);
 
-  // Of the drafts of the last step, which had no other sequence, the first `rows` were right.
+  // The first `rows` drafts of the last step were right. That step had no other sequence.
   void KeepDrafts(const Feed& fed, std::uint32_t rows);
 
   // Forgets the sequence; its blocks stay as they are.

@@ -76,7 +76,7 @@ class KeptWeights : public testing::Test {
   const TempFolder cache_folder_;
   const std::string cache_ = cache_folder_.path();
 
-  // Of the whole matrix, or of its bytes [first, first + count). The file keeps its time.
+  // Turns the signs of the whole matrix, or of bytes [first, first + count). Keeps the file's time.
   void TurnSigns(const fs::path& path, std::size_t first = 0, std::size_t count = SIZE_MAX) const {
     const auto file = SafetensorsFile::Open(path.string());
     ASSERT_TRUE(file.ok()) << file.status();

@@ -231,7 +231,7 @@ void Open(const ModelFolder& folder, std::uint64_t file_bytes, Random& random, C
 
 using Round = std::function<void(Random&, Count&)>;
 
-// Calls the rounds that `make` makes for a folder of each served variant, Rounds() in all.
+// `make` returns a round for a folder. Calls the rounds of all served variants, Rounds() in total.
 void ForRounds(const char* what, const std::function<Round(const ModelFolder&)>& make) {
   const std::uint64_t seed = Seed();
   const std::vector<std::string> variants = ServedVariants();

@@ -26,7 +26,7 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-// Of the processor, so that other load does not count.
+// Processor time of this thread, so that other load does not count.
 double ThreadSeconds() {
   timespec used = {};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);

@@ -1,4 +1,4 @@
-// A copy of one of the tiny checkpoints, to be spoilt, and what opening it gives.
+// A copy of one of the tiny checkpoints, which tests damage, and what opening it gives.
 #pragma once
 
 #include <boost/json/object.hpp>

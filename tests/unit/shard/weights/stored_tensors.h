@@ -26,7 +26,8 @@ std::string Words(const std::vector<std::uint32_t>& values);
 // Writes model.safetensors and opens the folder.
 Checkpoint OpenStored(const TempFolder& folder, const std::vector<Stored>& tensors);
 
-// A plan of one target that is the part. `quantization`: the object of config.json; "": none.
+// A plan with one target, which consists of `part`. `quantization`: the object in config.json; "":
+// none.
 WeightPlan PlanOf(const WeightPart& part, const std::string& quantization = "");
 
 }  // namespace penstock::shard

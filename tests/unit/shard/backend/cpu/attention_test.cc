@@ -57,7 +57,7 @@ struct Case {
     return std::string(IsaName(isa)) + " " + std::string(DTypeName(model)) + ", K/V " +
            std::string(KvTypeName(cells));
   }
-  // Of a mean of values around one.
+  // The tolerance of a mean of values around one.
   double Tolerance() const {
     if (cells == KvType::kFloat32) return 2e-5;
     return cells == KvType::kBFloat16 ? 0.02 : 0.04;

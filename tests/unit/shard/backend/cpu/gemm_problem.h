@@ -100,7 +100,7 @@ struct Problem {
     ASSERT_TRUE(matrix.Pack(view, {0, matrix.panels()}, overflow));
   }
 
-  // The input for the kernel, and what input and weights are after rounding.
+  // Rounds the input for the kernel, and records the values that input and weights have then.
   void Quantize(std::size_t weight_rows) {
     const std::size_t groups = (inner + kIntegerGroup - 1) / kIntegerGroup;
     integers.stride = stride / kind.of_format().pack * kind.of_format().step_bytes;

@@ -72,7 +72,7 @@ class Int16 : public testing::Test {
     return sum;
   }
 
-  // Of the products, relative to their size.
+  // The error of the products, relative to their size.
   template <class Sums>
   double Error(const Sums& sums) const {
     double error = 0;

@@ -36,7 +36,7 @@ struct Case {
   std::string Name() const {
     return std::string(IsaName(isa)) + ", latents in " + std::string(KvTypeName(cells));
   }
-  // Of a mean of values around one.
+  // The tolerance of a mean of values around one.
   double Tolerance() const {
     if (cells == KvType::kFloat32) return 2e-5;
     return cells == KvType::kBFloat16 ? 0.02 : 0.04;

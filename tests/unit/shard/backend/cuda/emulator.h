@@ -35,7 +35,7 @@ struct ThreadView {
   dim3 block;
   dim3 block_size;
 };
-// Of the fiber that runs now.
+// The view of the fiber that runs now.
 const ThreadView& Now();
 
 void Launch(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel);

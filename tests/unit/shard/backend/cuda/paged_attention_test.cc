@@ -240,7 +240,7 @@ class PagedAttentionTest : public testing::TestWithParam<Case> {
     return tensor_cores ? 4.2e-3 : c.dtype == DType::kFloat32 ? 2e-5 : 1e-2;
   }
 
-  // Of long parts some rows of each place in a tile.
+  // Checks only some rows of long parts, at each place in a tile.
   static bool IsChecked(std::uint32_t row, std::uint32_t rows) {
     return row < 20 || row % 7 == 0 || row + 3 > rows;
   }

@@ -135,8 +135,8 @@ TEST_F(SamplerKernelTest, DrawsAsTheHostDoesThroughEveryFilter) {
                                              Sampling(2.0f, 0, 1e-6f),
                                              Sampling(1.0f, 0, 1.0f, 0.2f),
                                              Sampling(0.05f, 50, 0.95f, 0.01f),
-                                             // Of the widest row these need more tokens than a
-                                             // block keeps beside it.
+                                             // In the widest row these need more tokens than a
+                                             // block keeps in shared memory.
                                              Sampling(20.0f, 0, 0.9f),
                                              Sampling(20.0f, 2500, 1.0f)};
   for (std::uint32_t width : {1u, 37u, 700u, 2600u}) {
@@ -191,7 +191,7 @@ TEST_F(SamplerKernelTest, LogprobsAreThoseOfTheRowOrOfItsSurvivors) {
   std::vector<Wish> wishes(3);
   wishes[1].params = Sampling(0.7f, 0, 1.0f, 0.2f);
   wishes[2].params = Sampling(0.7f, 3, 1.0f);
-  // Of tokens that are left: none below `least`.
+  // The logprob among the tokens whose logit / temperature is at least `least`.
   const auto logprob = [&](TokenId token, float temperature, double least) {
     double sum = 0;
     for (const float logit : rows[0]) {

@@ -231,8 +231,8 @@ double BytesOfOverflow(FormatId format, double weights) {
   return static_cast<double>((blocks / 128 + 16) * kPlainBlockBytes);
 }
 
-// Of sizes that fill panels and groups. The embedding is there twice where it is also the output
-// projection of another layout, and vectors and the borders of pages take next to nothing.
+// The sizes fill panels and groups. The embedding is stored twice where it is also the output
+// projection in another layout. Vectors and the borders of pages take next to nothing.
 void ExpectThePlannedMemory(bool tied, DType dtype, const WeightFormat& format) {
   SCOPED_TRACE(std::string(DTypeName(dtype)) + " as " + std::string(format.name()));
   const Shape shape = {.name = "even",
