@@ -41,4 +41,12 @@ Findings CheckTls(const options::Values& values) {
   return findings;
 }
 
+Findings CheckKeysFile(const options::Values& values) {
+  const std::string& path = values.GetString("api-keys-file");
+  if (path.empty()) return {};
+  const std::string readers = PrivateFileWarning("--api-keys-file " + path, path);
+  if (readers.empty()) return {};
+  return {Bad(readers, "chmod 600 " + path)};
+}
+
 }  // namespace penstock::cli

@@ -13,4 +13,7 @@ Finding CheckPort(const std::string& host, int port);
 // --tls-cert and --tls-key, if they are set.
 Findings CheckTls(const options::Values& values);
 
+// Who may read --api-keys-file. The router reads it (model_checks.h).
+Findings CheckKeysFile(const options::Values& values);
+
 }  // namespace penstock::cli

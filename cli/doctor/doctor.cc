@@ -2,6 +2,7 @@
 
 #include <absl/strings/str_split.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -65,29 +66,39 @@ std::string FindFolder(const options::Values& values, Findings& findings) {
   return "";
 }
 
-void CheckModel(options::Values values, const std::string& folder, const launcher::Machine& machine,
+// Whether the model can be served. Each check needs what the one before it found.
+bool CheckModel(const options::Values& values, const launcher::Machine& machine,
                 Findings& findings) {
-  Append(findings, CheckModelFiles(folder));
+  Append(findings, CheckModelFiles(values.GetString("model-id")));
   const bool whole =
       findings.back().ok() || findings.back().problem.find("template") != std::string::npos;
-  if (!whole || !values.Set("model-id", folder).ok()) return;
+  if (!whole) return false;
   findings.push_back(CheckModelRuns(values, machine));
+  return findings.back().ok();
 }
 
-Findings CheckStart(const options::Values& values, const launcher::Machine& machine) {
+Findings CheckStart(options::Values values, const launcher::Machine& machine) {
   Findings findings;
   const std::string folder = FindFolder(values, findings);
   Append(findings, CheckMachine(values.GetInt("num-shard"), folder));
   findings.push_back(CheckPrograms(machine));
   const Finding device = CheckDevice(values, machine);
   findings.push_back(device);
-  if (!folder.empty() && device.ok()) CheckModel(values, folder, machine, findings);
   const bool downloads = !values.GetString("model-id").empty() &&
                          !std::filesystem::is_directory(values.GetString("model-id"));
+  const Findings tls = CheckTls(values);
+  if (!folder.empty() && device.ok() && values.Set("model-id", folder).ok()) {
+    const bool served = CheckModel(values, machine, findings);
+    // Wrong TLS files would be named twice.
+    if (served && std::ranges::all_of(tls, &Finding::ok)) {
+      findings.push_back(CheckRouterStarts(values, machine));
+    }
+  }
   Append(findings, CheckFolders(values, OfflineSettings(values).cache, downloads));
   findings.push_back(
       CheckPort(values.GetString("hostname"), static_cast<int>(values.GetInt("port"))));
-  Append(findings, CheckTls(values));
+  Append(findings, tls);
+  Append(findings, CheckKeysFile(values));
   return findings;
 }
 

@@ -15,6 +15,7 @@
 #include "common/status.h"
 #include "launcher/preflight.h"
 #include "launcher/read_file.h"
+#include "launcher/router_check.h"
 
 namespace penstock::cli {
 namespace {
@@ -23,6 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxDepth = 64;
 constexpr char kIndex[] = "model.safetensors.index.json";
+constexpr char kCorrectIt[] = "correcting what it names";
 
 bool Exists(const fs::path& path) {
   std::error_code error;
@@ -94,6 +96,13 @@ Finding CheckWeightFiles(const std::string& folder) {
   return Good("the weight files are there");
 }
 
+// The error of a shard names an option, a part of the model, or neither.
+std::string AdviceFor(const std::string& error) {
+  if (error.find("model_type") != error.npos) return "a model type of docs/models.md";
+  if (error.starts_with("--") || error.starts_with("adapter ")) return kCorrectIt;
+  return "`penstock fit`, or downloading the model again";
+}
+
 }  // namespace
 
 Findings CheckModelFiles(const std::string& folder) {
@@ -111,9 +120,7 @@ Finding CheckModelRuns(const options::Values& values, const launcher::Machine& m
   const auto needs = AskMemoryNeeds(values, machine);
   if (!needs.ok()) {
     const std::string error = Message(needs.status());
-    const bool type = error.find("model_type") != error.npos;
-    return Bad(error, type ? "a model type of docs/models.md"
-                           : "`penstock fit`, or downloading the model again");
+    return Bad(error, AdviceFor(error));
   }
   if (!needs->problem.empty()) return Bad(needs->problem, "`penstock fit` for the numbers");
   if (!needs->Fits()) {
@@ -123,6 +130,15 @@ Finding CheckModelRuns(const options::Values& values, const launcher::Machine& m
   }
   return Good(needs->model_type + " runs on " + needs->backend + " and needs " +
               HumanBytes(needs->Fixed()) + " of " + HumanBytes(needs->free) + " free");
+}
+
+Finding CheckRouterStarts(const options::Values& values, launcher::Machine machine) {
+  machine.socket_prefix = "unused";
+  const auto plan = launcher::MakeLaunchPlan(values, machine);
+  if (!plan.ok()) return Bad(Message(plan.status()), kCorrectIt);
+  const launcher::Problem problem = launcher::CheckRouter(plan->router);
+  if (!problem.error.empty()) return Bad(problem.error, kCorrectIt);
+  return Good("the router accepts keys, chat template and log files");
 }
 
 }  // namespace penstock::cli

@@ -15,4 +15,7 @@ Findings CheckModelFiles(const std::string& folder);
 // Whether a shard can run the model and has the memory for it.
 Finding CheckModelRuns(const options::Values& values, const launcher::Machine& machine);
 
+// What the router checks before shards load: keys, certificates, templates, files that it writes.
+Finding CheckRouterStarts(const options::Values& values, launcher::Machine machine);
+
 }  // namespace penstock::cli

@@ -51,7 +51,7 @@ Finding CheckTrust(const bench::ServerUrl& url, const std::string& ca_file) {
   const auto answer = HttpClient(url, "", {.ca_file = ca_file}).Call(HealthCall());
   if (answer.ok()) return Good("clients accept the certificate");
   return Bad(Root(url) + ": " + Message(answer.status()),
-             "the certificate of its authority in --ca-file, also of `penstock chat`, or a "
+             "--ca-file with its authority's certificate, here and for `penstock chat`, or a "
              "certificate that the system trusts");
 }
 

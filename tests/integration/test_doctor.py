@@ -131,6 +131,29 @@ def test_a_missing_chat_template(model):
     assert "no chat template" in doctor(model)
 
 
+@pytest.mark.parametrize("options, said", [
+    (("--api-keys-file", "absent"), "--api-keys-file absent: cannot be read"),
+    (("--tokenizer-config-path", "absent"), "--tokenizer-config-path absent: cannot be read"),
+    (("--record", "absent/record"), "--record absent/record: must be a writable file"),
+])
+def test_what_the_router_would_refuse(options, said):
+    assert said in doctor(DEMO_MODEL, *options)
+
+
+def test_a_wrong_line_of_the_keys_that_others_may_read(tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text("no colon\n")
+    keys.chmod(0o644)
+    said = doctor(DEMO_MODEL, "--api-keys-file", keys)
+    assert f"{keys}:1: must be name:key" in said
+    assert f"chmod 600 {keys}" in said
+
+
+def test_the_advice_for_an_adapter_is_not_about_the_model(tmp_path):
+    said = doctor(DEMO_MODEL, "--lora", f"a={tmp_path / 'absent'}")
+    assert "adapter a" in said and "downloading the model" not in said
+
+
 def test_a_missing_weight_shard(model):
     (model / "model.safetensors.index.json").write_text(
         json.dumps({"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}))
