@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <csignal>
 
 namespace penstock::launcher {
 
@@ -25,8 +26,9 @@ std::string AddressLimitError() {
          "` (KiB) leaves too little memory; raise it or remove it";
 }
 
-std::string MemoryLimitError(const std::deque<std::string>& lines) {
-  return std::ranges::any_of(lines, SaysNoMemory) ? AddressLimitError() : "";
+std::string MemoryLimitError(const ExitStatus& exit, const std::deque<std::string>& lines) {
+  const bool silent = exit.by_signal && exit.code == SIGABRT && lines.empty();
+  return silent || std::ranges::any_of(lines, SaysNoMemory) ? AddressLimitError() : "";
 }
 
 }  // namespace penstock::launcher

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "launcher/child_process.h"
+
 namespace penstock::launcher {
 
 // Whether a line says that memory or a thread could not be had.
@@ -14,7 +16,8 @@ bool SaysNoMemory(std::string_view line);
 // limit. Children have the limits of this process.
 std::string AddressLimitError();
 
-// The same if a line reports an out-of-memory error; else empty.
-std::string MemoryLimitError(const std::deque<std::string>& lines);
+// The same if a line of the child reports an out-of-memory error, or if it aborted without a word,
+// as an allocator does that gets no memory at all; else empty.
+std::string MemoryLimitError(const ExitStatus& exit, const std::deque<std::string>& lines);
 
 }  // namespace penstock::launcher

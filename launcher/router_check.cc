@@ -35,7 +35,7 @@ Problem CheckRouter(ChildSpec router) {
   const std::optional<ExitStatus>& exit = said->exit;
   if (!exit || (!exit->by_signal && exit->code == kExitOk)) return {};
   const std::string line = LastLine(said->text);
-  if (const std::string memory = MemoryLimitError(Lines(said->text)); !memory.empty()) {
+  if (const std::string memory = MemoryLimitError(*exit, Lines(said->text)); !memory.empty()) {
     return {kExitMemory, "the router " + exit->Describe() + ": " + memory};
   }
   const int code = exit->by_signal ? kExitFailure : exit->code;

@@ -45,7 +45,8 @@ std::string CauseOf(const ChildSpec& child, const ExitStatus& exit, const std::s
     const std::string limit = SaysNoMemory(failure) ? AddressLimitError() : "";
     return limit.empty() ? failure : failure + ": " + limit;
   }
-  if (std::string memory = MemoryLimitError(lines.last_lines()); !memory.empty()) return memory;
+  if (std::string memory = MemoryLimitError(exit, lines.last_lines()); !memory.empty())
+    return memory;
   if (exit.by_signal) return exit.code == SIGBUS ? kMappedFile : "";
   for (auto line = lines.last_lines().rbegin(); line != lines.last_lines().rend(); ++line) {
     if (const std::string library = LibraryError(*line, child); !library.empty()) return library;

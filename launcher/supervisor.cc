@@ -233,7 +233,7 @@ void Supervisor::OnEnded(const SupervisedChild& child) {
   std::string why = child.DescribeEnd();
   if (HasOwnExitCode(*child.exit())) {
     exit_code = child.exit()->code;
-  } else if (!MemoryLimitError(child.last_lines()).empty()) {
+  } else if (!MemoryLimitError(*child.exit(), child.last_lines()).empty()) {
     exit_code = kExitMemory;
   }
   if (IsKilledForMemory(*child.exit())) {

@@ -121,11 +121,12 @@ def test_files_that_cannot_be_written_are_refused_before_shards_load(option):
     assert "shard-0" not in process.output()
 
 
-def test_a_limit_of_memory_that_is_too_low_is_named():
-    process = Process(["/bin/sh", "-c", 'ulimit -v 300000; exec "$@"', "sh",
+@pytest.mark.parametrize("limit", [60000, 300000])
+def test_a_limit_of_memory_that_is_too_low_is_named(limit):
+    process = Process(["/bin/sh", "-c", f'ulimit -v {limit}; exec "$@"', "sh",
                        BIN / "penstock-launcher", "--model-id", DEMO_MODEL, "--port", "0"])
     assert process.wait_exit(60) == 4, process.output()
-    assert "(SIGABRT): `ulimit -v 300000` (KiB) leaves too little memory" in process.lines[-1]
+    assert f"(SIGABRT): `ulimit -v {limit}` (KiB) leaves too little memory" in process.lines[-1]
 
 
 def test_busy_port():

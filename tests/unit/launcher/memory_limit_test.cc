@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <csignal>
+
 namespace penstock::launcher {
 namespace {
+
+const ExitStatus kAborted{.by_signal = true, .code = SIGABRT};
 
 class MemoryLimitTest : public ::testing::Test {
  protected:
@@ -29,16 +33,24 @@ TEST_F(MemoryLimitTest, NamesTheLimitIfALineSaysThatMemoryIsMissing) {
         "  what():  Resource temporarily unavailable",
         "E0000 1 thd.cc:160] pthread_create failed: 11",
         "E0000 1 thread_manager.cc:193] Could not create grpc_sync_server worker-thread"}) {
-    EXPECT_EQ(MemoryLimitError({"first", line, "last"}),
+    EXPECT_EQ(MemoryLimitError(kAborted, {"first", line, "last"}),
               "`ulimit -v 68719476736` (KiB) leaves too little memory; raise it or remove it")
         << line;
   }
-  EXPECT_EQ(MemoryLimitError({"first", "another error"}), "");
+  EXPECT_EQ(MemoryLimitError(kAborted, {"first", "another error"}), "");
 }
 
 TEST_F(MemoryLimitTest, WithoutALimitItIsNotTheCause) {
   if (before_.rlim_cur != RLIM_INFINITY) GTEST_SKIP() << "this process has a limit";
-  EXPECT_EQ(MemoryLimitError({"std::bad_alloc"}), "");
+  EXPECT_EQ(MemoryLimitError(kAborted, {"std::bad_alloc"}), "");
+}
+
+TEST_F(MemoryLimitTest, NamesTheLimitIfAChildAbortsWithoutAWord) {
+  EXPECT_EQ(MemoryLimitError(kAborted, {}), "");
+  Limit();
+  EXPECT_NE(MemoryLimitError(kAborted, {}), "");
+  EXPECT_EQ(MemoryLimitError({.by_signal = true, .code = SIGKILL}, {}), "");
+  EXPECT_EQ(MemoryLimitError({.by_signal = false, .code = 1}, {}), "");
 }
 
 }  // namespace
