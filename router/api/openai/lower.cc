@@ -123,9 +123,14 @@ Check CheckBestOf(const ApiContext& context, const Common& request) {
   return std::nullopt;
 }
 
-// A beam search compares whole texts, and keeps the state of none.
+// A beam search compares whole texts, and keeps the state of none. Without one clients may send the
+// defaults of its keys.
 Check CheckBeams(const Common& c) {
-  if (!c.use_beam_search) return std::nullopt;
+  const bool early = c.early_stopping.rule != EarlyStopping::kEstimate;
+  if (!c.use_beam_search) {
+    if (c.length_penalty == 1 && !early) return std::nullopt;
+    return Unsupported(early ? "early_stopping" : "length_penalty", "needs `use_beam_search`");
+  }
   if (c.stream) return Unsupported("stream", kNotWithBeams);
   if (!c.stop.strings.empty()) return Unsupported("stop", kNotWithBeams);
   if (c.frequency_penalty.value_or(0) != 0) return Unsupported("frequency_penalty", kNotWithBeams);
