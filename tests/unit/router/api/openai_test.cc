@@ -457,10 +457,11 @@ TEST_F(OpenAiTest, CompletionStreamAndLogprobs) {
     return events;
   };
   const RawResponse plain = Post("/v1/completions", R"({"prompt":"a","logprobs":1})");
-  EXPECT_THAT(plain.body, HasSubstr("\"logprobs\":{\"tokens\":[\"x\",\"\xc3\xa4\",\"y\"],"
-                                    "\"token_logprobs\":[-0.25,-0.5,-0.75],"
-                                    "\"top_logprobs\":[{\"x\":-0.25},null,null],"
-                                    "\"text_offset\":[0,1,2]}"));
+  EXPECT_THAT(plain.body,
+              HasSubstr("\"logprobs\":{\"tokens\":[\"x\",\"\xc3\xa4\",\"y\"],"
+                        "\"token_logprobs\":[-0.25,-0.5,-0.75],"
+                        "\"top_logprobs\":[{\"x\":-0.25},{\"\xc3\xa4\":-0.5},{\"y\":-0.75}],"
+                        "\"text_offset\":[0,1,2]}"));
   const RawResponse stream = Post("/v1/completions", R"({"prompt":"a","stream":true})");
   const std::vector<std::string> lines = DataLines(stream.body);
   ASSERT_EQ(lines.size(), 5U);
