@@ -287,7 +287,10 @@ TEST_F(OpenAiTest, BadValuesNameFieldValueAndLimit) {
       {R"("logprobs":true,"top_logprobs":21)", 400,
        "`top_logprobs` must be from 0 to 20. Given: 21", "top_logprobs"},
       {R"("model":"gpt-4")", 404, "the model `gpt-4` does not exist. Served here: demo", "model"},
-      {R"("tools":[{"type":"function"}])", 400, "`tools[0]` must have a `function`", "tools"},
+      {R"("tools":[{"type":"function"}])", 400, "`tools[0]` must have a `function`", "tools[0]"},
+      {R"("tools":[{"type":"function","function":{"name":"a"}},{"type":"function","function":{}}])",
+       400, "`tools[1].function.name` must be a name that is not empty", "tools[1].function.name"},
+      {R"("tools":{})", 400, "`tools` must be an array", "tools"},
       {R"("tools":[{"function":{"name":"f"}}])", 400,
        "`tools` need a chat template that shows how the model writes calls, or --tool-format; with "
        "`tool_choice` `none` the template sees them",
