@@ -237,13 +237,13 @@ TEST_F(OpenAiTest, MessagesKeepTheirTextAndTextPartsAreJoined) {
   EXPECT_EQ(Post("/v1/chat/completions",
                  R"({"messages":[{"z":1.50,"content":"s\u00e4","role":"system","a":{"c":1,"b":[2]}},
              {"role":"user","content":[{"type":"text","text":"one "},{"text":"two\n"}]},
-             {"role":"assistant","content":null,"tool_calls":[ 1 ]}]})")
+             {"role":"assistant","content":null,"tool_calls":[ {"function": {"name":"f"}} ]}]})")
                 .status,
             200);
   EXPECT_EQ(std::get<ChatInput>(engine_.WaitForCall()->request.prompt).messages_json,
             R"([{"z":1.50,"content":"s\u00e4","role":"system","a":{"c":1,"b":[2]}},)"
             R"({"role":"user","content":"one two\n"},)"
-            R"({"role":"assistant","content":null,"tool_calls":[ 1 ]}])");
+            R"({"role":"assistant","content":null,"tool_calls":[ {"function": {"name":"f"}} ]}])");
 }
 
 struct BadBody {
