@@ -39,6 +39,9 @@ struct ChatInput {
   std::string kept_messages_json = {};
   std::optional<std::string> template_source = {};  // in place of the server's chat template
   bool add_generation_prompt = true;
+  // The key of the first arguments of an earlier call that are not the text of a JSON object. Many
+  // templates fail on them. Empty: there are none.
+  std::string text_arguments = {};
 };
 
 // What the answer must match.

@@ -26,6 +26,16 @@ GenerationError FromStatus(std::string_view field, const absl::Status& status) {
   return error;
 }
 
+// Templates that walk over the arguments of a call do not say why they fail on a text.
+GenerationError FromTemplate(const ChatInput& chat, const absl::Status& status) {
+  GenerationError error = FromStatus("messages", status);
+  if (error.kind != ErrorKind::kTemplate || chat.text_arguments.empty()) return error;
+  error.field = chat.text_arguments;
+  error.message =
+      "`" + error.field + "` is not a JSON object, and the chat template fails: " + error.message;
+  return error;
+}
+
 // Whole characters at the end of a text. Enough for any marker that opens the answer.
 std::string EndOf(std::string_view text) {
   constexpr std::size_t kBytes = 64;
@@ -140,7 +150,7 @@ RenderedChat PromptBuilder::Render(const ChatInput& chat) const {
                            .kwargs_json = chat.kwargs_json,
                            .add_generation_prompt = chat.add_generation_prompt,
                            .now_seconds = {}});
-  if (!text.ok()) return FromStatus("messages", text.status());
+  if (!text.ok()) return FromTemplate(chat, text.status());
   return *std::move(text);
 }
 

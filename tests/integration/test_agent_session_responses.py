@@ -108,3 +108,17 @@ def test_what_is_sent_again_comes_from_the_cache(server):
         session.go_on(turn, response)
     print(f"{cached / resent:.2%} of {resent} re-sent tokens came from the cache")
     assert cached >= 0.98 * resent
+
+
+def test_a_volatile_line_is_named(server):
+    def ask(minute):
+        """The instructions begin with the time, as those of some agents do."""
+        return server.json("POST", "/v1/responses", {
+            "instructions": f"It is 12:{minute} now. {INSTRUCTIONS}", "input": "Why do the tests fail?",
+            "tools": TOOLS, "max_output_tokens": 4})
+
+    ask(34)
+    miss = server.json("GET", "/requests/" + ask(56)["id"])["prefix_miss"]
+    assert miss["why"] == "different"
+    assert miss["before"].endswith("It is 12:")
+    assert miss["here"].startswith("56 now") and miss["there"].startswith("34 now")

@@ -65,9 +65,17 @@ class Format final : public ErrorFormat {
   int Status(ApiErrorKind kind) const override { return RowOf(kTable, kind).status; }
 
   std::string Body(const ApiError& error) const override {
-    return json::ObjectText(
-        "type", "error", "error",
-        json::Object("type", RowOf(kTable, error.kind).type, "message", error.message));
+    const std::string_view type = RowOf(kTable, error.kind).type;
+    // Anthropic's SDKs go on without a thread when they read these details.
+    constexpr std::string_view kDetails =
+        R"({"error_code":"thread_unsupported_request","unsupported":["thread"]})";
+    if (error.kind == kUnsupported && error.field == kThread) {
+      return json::ObjectText(
+          "type", "error", "error",
+          json::Object("type", type, "message", error.message, "details", json::Raw{kDetails}));
+    }
+    return json::ObjectText("type", "error", "error",
+                            json::Object("type", type, "message", error.message));
   }
 
   std::string_view Schema() const override { return "AnthropicErrorResponse"; }
@@ -96,7 +104,7 @@ void AddRequestId(std::string& body, std::string_view request_id) {
 }
 
 constexpr docs::Shape kShapes[] = {
-    {"AnthropicError", "type:string message:string"},
+    {"AnthropicError", "type:string message:string details?:object"},
     {"AnthropicErrorResponse", "type:=error error:AnthropicError request_id?:string"},
     {"AnthropicOutputDetails", "thinking_tokens:integer"},
     {"AnthropicUsage",

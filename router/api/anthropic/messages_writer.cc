@@ -88,6 +88,10 @@ std::optional<ApiError> MessagesWriter::AddForUser(const Block& block, const std
 // A result is a message of its own.
 std::optional<ApiError> MessagesWriter::AddResult(const Block& block, const std::string& path) {
   if (block.tool_use_id.empty()) return Invalid(path + ".tool_use_id", "is missing");
+  if (!call_ids_.contains(block.tool_use_id)) {
+    return MustBe(path + ".tool_use_id", "the id of an earlier tool_use",
+                  json::DescribeString(block.tool_use_id));
+  }
   auto text = ResultText(block.content, path + ".content");
   if (auto* error = std::get_if<ApiError>(&text)) return std::move(*error);
   CloseTurn();
@@ -113,6 +117,7 @@ std::optional<ApiError> MessagesWriter::AddForAssistant(const Block& block,
   }
   const std::string_view input = block.input ? block.input->text : "{}";
   if (!input.starts_with('{')) return MustBe(path + ".input", "an object", input.substr(0, 100));
+  call_ids_.insert(block.id);
   json::AppendObject(calls_, "id", block.id, "type", "function", "function",
                      json::Object("name", block.name, "arguments", input));
   return std::nullopt;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 
 #include "router/api/anthropic/request.h"
 #include "router/api/errors.h"
@@ -46,8 +47,9 @@ class MessagesWriter {
   std::optional<std::string> text_;  // of the turn
   std::string reasoning_;
   std::string calls_;
-  bool keep_ = false;   // when the turn closes
-  bool asked_ = false;  // a message of the user is complete
+  std::unordered_set<std::string> call_ids_;  // of all turns
+  bool keep_ = false;                         // when the turn closes
+  bool asked_ = false;                        // a message of the user is complete
   std::optional<std::size_t> kept_;
   bool kept_asked_ = false;
 };

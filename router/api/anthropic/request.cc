@@ -75,6 +75,7 @@ constexpr auto kCommon = std::array{
     MakeField<&Request::output_config>("output_config", "an object"),
     MakeField<&Request::output_format>("output_format", "an object"),
     MakeField<&Request::mcp_servers>("mcp_servers", "an array"),
+    MakeField<&Request::thread>("thread", "an object"),
     MakeField<&Request::stream>("stream", "a boolean"),
     json::WithoutEffect<Request>("cache_control"),
     json::WithoutEffect<Request>("container"),

@@ -13,6 +13,9 @@
 
 namespace penstock::router::anthropic {
 
+// Anthropic's beta of conversations that the server keeps.
+inline constexpr std::string_view kThread = "thread";
+
 struct Block;
 
 // Blocks, or a string, which is one block of text.
@@ -88,6 +91,7 @@ struct Request {
   std::optional<OutputConfig> output_config;
   std::optional<OutputFormat> output_format;  // the older name of output_config.format
   std::vector<json::Raw> mcp_servers;         // refused
+  std::optional<json::Raw> thread;            // refused: no conversation is stored
   bool stream = false;
 };
 

@@ -154,6 +154,10 @@ Check AddMessages(MessagesWriter& writer, const Request& request) {
 
 std::variant<Translated, ApiError> Translate(const Request& request) {
   if (!request.mcp_servers.empty()) return Unsupported("mcp_servers", "are not supported");
+  // Taken without effect, later requests of the thread would have lost what they do not repeat.
+  if (request.thread) {
+    return Unsupported(kThread, "is not supported: send the whole conversation with each request");
+  }
   MessagesWriter writer;
   if (auto error = AddMessages(writer, request)) return *std::move(error);
   std::string out = "{";

@@ -95,11 +95,14 @@ class MessagesWriter {
   std::string Text() const { return "[" + messages_ + "]"; }
 
  private:
+  // Ollama reads no ids: without one, or with one of no call, a result is that of the first call
+  // that has none.
   void AddResultId(const Message& message) {
-    std::string id = message.tool_call_id;
-    if (id.empty() && !open_calls_.empty()) id = open_calls_.front();
-    if (!open_calls_.empty()) open_calls_.pop_front();
-    json::AppendMembers(messages_, "tool_call_id", id);
+    auto call = std::ranges::find(open_calls_, message.tool_call_id);
+    if (call == open_calls_.end()) call = open_calls_.begin();
+    if (call == open_calls_.end()) return json::AppendMembers(messages_, "tool_call_id", "");
+    json::AppendMembers(messages_, "tool_call_id", *call);
+    open_calls_.erase(call);
   }
 
   Check AddCalls(const Message& message, const std::string& path) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "router/api/openai/earlier_calls.h"
 #include "router/json/reader.h"
 #include "router/json/value.h"
 
@@ -24,15 +25,17 @@ Value* FindMember(Value& object, std::string_view key) {
   return nullptr;
 }
 
-// Returns whether it changed anything.
-bool ReadArguments(Value& call) {
+enum class ArgumentsAre : std::uint8_t { kObject, kNowObject, kText };
+
+// Makes an object of arguments that are the text of one.
+ArgumentsAre ReadArguments(Value& call) {
   Value* function = FindMember(call, "function");
   Value* arguments = function == nullptr ? nullptr : FindMember(*function, "arguments");
-  if (arguments == nullptr || !arguments->is(Value::Kind::kString)) return false;
+  if (arguments == nullptr || !arguments->is(Value::Kind::kString)) return ArgumentsAre::kObject;
   auto object = ParseValue(arguments->text.empty() ? "{}" : arguments->text);
-  if (!object || !object->is(Value::Kind::kObject)) return false;
+  if (!object || !object->is(Value::Kind::kObject)) return ArgumentsAre::kText;
   *arguments = *std::move(object);
-  return true;
+  return ArgumentsAre::kNowObject;
 }
 
 bool RenameReasoning(Value& message) {
@@ -48,34 +51,54 @@ std::string KnownEffort(const std::string& effort) {
   return effort == "xhigh" || effort == "max" ? "high" : effort;
 }
 
+// The messages as a tree, unless they have nothing of what is looked at here.
+std::optional<Value> TreeOf(const std::string& messages_json) {
+  for (const std::string_view key : {"\"tool_calls\"", "\"tool_call_id\"", "\"reasoning\""}) {
+    if (messages_json.find(key) != std::string::npos) return ParseValue(messages_json);
+  }
+  return std::nullopt;
+}
+
+TemplateMessages Adapted(Value messages, std::string messages_json, const answer::Format& format) {
+  TemplateMessages out;
+  bool changed = false;
+  for (std::size_t i = 0; i < messages.elements.size(); ++i) {
+    Value& message = messages.elements[i];
+    changed = RenameReasoning(message) || changed;
+    Value* calls = FindMember(message, "tool_calls");
+    if (calls == nullptr) continue;
+    out.calls += calls->elements.size();
+    if (format.text_arguments) continue;
+    for (std::size_t k = 0; k < calls->elements.size(); ++k) {
+      const ArgumentsAre kind = ReadArguments(calls->elements[k]);
+      changed |= kind == ArgumentsAre::kNowObject;
+      if (kind != ArgumentsAre::kText || !out.text_arguments.empty()) continue;
+      out.text_arguments = PlaceOfCall(i, k) + ".function.arguments";
+    }
+  }
+  out.json = changed ? json::ToText(messages) : std::move(messages_json);
+  return out;
+}
+
 }  // namespace
 
 TemplateMessages MessagesForTemplate(const std::string& messages_json,
                                      const answer::Format& format) {
-  const bool has_calls = messages_json.find("\"tool_calls\"") != std::string::npos;
-  const bool has_reasoning = messages_json.find("\"reasoning\"") != std::string::npos;
-  auto messages = has_calls || has_reasoning ? ParseValue(messages_json) : std::nullopt;
-  if (!messages) return {messages_json};
-  std::size_t count = 0;
-  bool changed = false;
-  for (Value& message : messages->elements) {
-    changed = RenameReasoning(message) || changed;
-    Value* calls = FindMember(message, "tool_calls");
-    if (calls == nullptr) continue;
-    count += calls->elements.size();
-    if (format.text_arguments) continue;
-    for (Value& call : calls->elements) changed = ReadArguments(call) || changed;
-  }
-  return {changed ? json::ToText(*messages) : messages_json, count};
+  auto messages = TreeOf(messages_json);
+  if (!messages) return {.json = messages_json};
+  return Adapted(*std::move(messages), messages_json, format);
 }
 
-TemplateMessages MessagesOf(const ApiContext& context, const ChatRequest& request) {
+std::variant<TemplateMessages, ApiError> MessagesOf(const ApiContext& context,
+                                                    const ChatRequest& request) {
   const auto& own = request.chat_template;
   const bool has_developer = own ? own->text.find("developer") != std::string_view::npos
                                  : context.engine.Facts().template_has_developer;
-  return MessagesForTemplate(
-      has_developer ? request.messages.json : request.messages.WithSystemRoles(),
-      *context.options.answer_format);
+  std::string text = has_developer ? request.messages.json : request.messages.WithSystemRoles();
+  auto messages = TreeOf(text);
+  if (!messages) return TemplateMessages{.json = std::move(text)};
+  if (auto error = CheckEarlierCalls(*messages)) return *std::move(error);
+  return Adapted(*std::move(messages), std::move(text), *context.options.answer_format);
 }
 
 std::string VariablesForTemplate(const std::optional<json::Raw>& given,

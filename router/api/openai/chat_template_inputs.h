@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "router/answer/format.h"
 #include "router/api/context.h"
@@ -15,7 +16,8 @@ namespace penstock::router::openai {
 
 struct TemplateMessages {
   std::string json;
-  std::size_t calls = 0;  // in earlier answers
+  std::size_t calls = 0;       // in earlier answers
+  std::string text_arguments;  // ChatInput's
 };
 
 // Templates want the arguments of earlier calls as objects, save those of some formats, and earlier
@@ -23,8 +25,9 @@ struct TemplateMessages {
 TemplateMessages MessagesForTemplate(const std::string& messages_json,
                                      const answer::Format& format);
 
-// The messages of a request for the template that it uses.
-TemplateMessages MessagesOf(const ApiContext& context, const ChatRequest& request);
+// The messages of a request for the template that it uses, or what is wrong with earlier calls.
+std::variant<TemplateMessages, ApiError> MessagesOf(const ApiContext& context,
+                                                    const ChatRequest& request);
 
 // The client's variables, and `reasoning_effort` as the templates know it: low, medium or high.
 // The effort none becomes enable_thinking: false. Empty if there are none.

@@ -67,6 +67,8 @@ std::string ContextLength(const LengthExceeded& length) {
 std::string FieldName(const std::string& field, const ErrorKeys& keys) {
   if (field == "grammar") return std::string(keys.grammar);
   if (field == "max_new_tokens") return std::string(keys.length);
+  // The messages that the items of a response became are not the client's.
+  if (field.starts_with("messages") && keys.prompt == "input") return "input";
   return field == "inputs" ? std::string(keys.prompt) : field;
 }
 

@@ -24,6 +24,14 @@ std::variant<std::string, ApiError> StringOf(std::string_view field, std::string
   return MustBe(field, "a string", std::string(json.substr(0, 100)));
 }
 
+// The grammar that a string has. An empty one would leave the answer free.
+std::variant<std::string, ApiError> SourceIn(std::string_view field, std::string_view json) {
+  auto text = StringOf(field, json);
+  const auto* read = std::get_if<std::string>(&text);
+  if (read == nullptr || !read->empty()) return text;
+  return MustBe(field, "a string that is not empty", "\"\"");
+}
+
 Grammar::Written LarkSpec(std::string source) {
   auto lark = LarkOfGbnf(source);
   if (auto* error = std::get_if<GbnfError>(&lark)) return "grammar is not valid: " + error->message;
@@ -37,7 +45,7 @@ GrammarOrError SchemaGrammar(std::string_view field, std::string_view json) {
   if (!json.starts_with('"')) {
     return Plain(kName, GrammarSpec::Kind::kJsonSchema, std::string(json));
   }
-  auto text = StringOf(field, json);
+  auto text = SourceIn(field, json);
   if (auto* error = std::get_if<ApiError>(&text)) return std::move(*error);
   return Plain(kName, GrammarSpec::Kind::kJsonSchema, std::get<std::string>(std::move(text)));
 }
@@ -63,7 +71,7 @@ GrammarOrError ChoiceGrammar(std::string_view field, std::string_view json) {
 }
 
 GrammarOrError TextGrammar(std::string_view field, std::string_view json) {
-  auto read = StringOf(field, json);
+  auto read = SourceIn(field, json);
   if (auto* error = std::get_if<ApiError>(&read)) return std::move(*error);
   auto& text = std::get<std::string>(read);
   if (text.find("::=") == text.npos) {

@@ -50,7 +50,7 @@ bool Holds(std::span<const TokenInfo> tokens, TokenId id) {
 // {"text":logprob,…} of the alternatives and the token itself. Of tokens with the same text the
 // most probable one counts: readers of JSON would take the last.
 void AppendTextTop(std::string& out, const GenerationToken& entry) {
-  if (entry.top.empty()) return json::Append(out, nullptr);
+  if (!entry.token.logprob) return json::Append(out, nullptr);  // the first of a prompt
   std::vector<std::string_view> written;
   const auto append = [&](const TokenInfo& token) {
     if (std::ranges::find(written, token.text) != written.end()) return;

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "router/api/openai/chat_template_inputs.h"
 #include "router/api/openai/reasoning.h"
 #include "router/api/openai/tool_grammar.h"
 #include "router/json/reader.h"
@@ -123,9 +122,14 @@ Check CheckBestOf(const ApiContext& context, const Common& request) {
   return std::nullopt;
 }
 
-// A beam search compares whole texts, and keeps the state of none.
+// A beam search compares whole texts, and keeps the state of none. Without one clients may send the
+// defaults of its keys.
 Check CheckBeams(const Common& c) {
-  if (!c.use_beam_search) return std::nullopt;
+  const bool early = c.early_stopping.rule != EarlyStopping::kEstimate;
+  if (!c.use_beam_search) {
+    if (c.length_penalty == 1 && !early) return std::nullopt;
+    return Unsupported(early ? "early_stopping" : "length_penalty", "needs `use_beam_search`");
+  }
   if (c.stream) return Unsupported("stream", kNotWithBeams);
   if (!c.stop.strings.empty()) return Unsupported("stop", kNotWithBeams);
   if (c.frequency_penalty.value_or(0) != 0) return Unsupported("frequency_penalty", kNotWithBeams);
@@ -409,7 +413,8 @@ std::optional<ApiError> CheckTokenIds(std::string_view field, const std::vector<
 }
 
 std::variant<ChatInput, ApiError> LowerChatInput(const ApiContext& context,
-                                                 const ChatRequest& request, std::string messages) {
+                                                 const ChatRequest& request,
+                                                 TemplateMessages messages) {
   if (request.messages.count == 0) return Invalid("messages", "must have at least one message");
   if (auto error = CheckChatTemplate(context, request)) return *std::move(error);
   const auto& kwargs = request.chat_template_kwargs;
@@ -418,7 +423,8 @@ std::variant<ChatInput, ApiError> LowerChatInput(const ApiContext& context,
   }
   ChatInput chat;
   chat.template_source = AsString(request.chat_template);
-  chat.messages_json = std::move(messages);
+  chat.messages_json = std::move(messages.json);
+  chat.text_arguments = std::move(messages.text_arguments);
   if (!IsEmptyArray(request.tools)) chat.tools_json = request.tools->text;
   chat.kwargs_json = VariablesForTemplate(kwargs, request.reasoning_effort);
   chat.add_generation_prompt = request.add_generation_prompt;
@@ -435,7 +441,7 @@ bool BoundsReasoning(const ApiContext& context) {
 }
 
 Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const ToolChoice& choice,
-                  std::string messages, const std::string& client_id) {
+                  TemplateMessages messages, const std::string& client_id) {
   if (auto error = CheckCommon(context, request)) return *std::move(error);
   auto chat = LowerChatInput(context, request, std::move(messages));
   if (auto* error = std::get_if<ApiError>(&chat)) return std::move(*error);

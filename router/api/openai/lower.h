@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "router/api/context.h"
+#include "router/api/openai/chat_template_inputs.h"
 #include "router/api/openai/request.h"
 #include "router/api/openai/tools.h"
 
@@ -23,13 +24,14 @@ std::optional<ApiError> CheckTokenIds(std::string_view field, const std::vector<
 // How many texts are generated for each prompt, and the answer has all or the best of them.
 std::uint32_t ChoicesOf(const Common& request);
 
-// What the chat template is given. `messages`: of MessagesForTemplate.
+// What the chat template is given.
 std::variant<ChatInput, ApiError> LowerChatInput(const ApiContext& context,
-                                                 const ChatRequest& request, std::string messages);
+                                                 const ChatRequest& request,
+                                                 TemplateMessages messages);
 
-// One generation per choice, in the order of their index. `messages`: of MessagesForTemplate.
+// One generation per choice, in the order of their index.
 Lowered LowerChat(const ApiContext& context, const ChatRequest& request, const ToolChoice& choice,
-                  std::string messages, const std::string& client_id);
+                  TemplateMessages messages, const std::string& client_id);
 Lowered LowerCompletion(const ApiContext& context, const CompletionRequest& request,
                         const std::string& client_id);
 

@@ -110,7 +110,7 @@ struct Common : GrammarKeys {
   bool include_stop_str_in_output = false;
   std::optional<std::uint32_t> prompt_logprobs;
   std::optional<std::uint32_t> best_of;
-  // vLLM's. The others have an effect only with the first.
+  // vLLM's. The others must be absent or their defaults without the first.
   bool use_beam_search = false;
   float length_penalty = 1;
   EarlyStop early_stopping;

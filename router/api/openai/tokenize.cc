@@ -55,7 +55,11 @@ void AnswerText(ApiContext& context, const std::shared_ptr<Exchange>& exchange, 
 
 void AnswerChat(ApiContext& context, const std::shared_ptr<Exchange>& exchange,
                 const TokenizeRequest& request) {
-  auto chat = LowerChatInput(context, request, MessagesOf(context, request).json);
+  auto messages = MessagesOf(context, request);
+  if (const auto* error = std::get_if<ApiError>(&messages)) {
+    return RefuseRequest(context, *exchange, Errors(), *error);
+  }
+  auto chat = LowerChatInput(context, request, std::get<TemplateMessages>(std::move(messages)));
   if (const auto* error = std::get_if<ApiError>(&chat)) {
     return RefuseRequest(context, *exchange, Errors(), *error);
   }

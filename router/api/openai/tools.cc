@@ -113,8 +113,10 @@ std::variant<ToolChoice, ApiError> ChooseTools(const ApiContext& context,
   auto tools = request.tools ? answer::ParseTools(request.tools->text) : answer::ToolSet();
   if (!tools.ok()) {
     std::string text = "`tools" + Message(tools.status());
-    text.insert(text.find_first_of(" :"), "`");
-    return ApiError{ApiErrorKind::kValidation, std::move(text), "tools"};
+    const std::size_t end = text.find_first_of(" :");
+    std::string field = text.substr(1, end - 1);
+    text.insert(end, "`");
+    return ApiError{ApiErrorKind::kValidation, std::move(text), std::move(field)};
   }
   if (tools->empty()) {
     if (wanted.mode == "auto") return ToolChoice{};

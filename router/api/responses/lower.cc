@@ -1,6 +1,7 @@
 #include "router/api/responses/lower.h"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "router/api/openai/tools.h"
@@ -32,6 +33,10 @@ std::string_view OutputOf(std::string_view object) {
     if (!reader.Skip()) break;
   }
   return output;
+}
+
+void NoteCall(const Item& item, std::unordered_set<std::string>& calls) {
+  if (item.kind == ItemKind::kCall) calls.insert(item.call_id);
 }
 
 void Append(std::vector<Item>& items, std::vector<Item> more) {
@@ -81,6 +86,8 @@ std::variant<std::vector<Item>, ApiError> Conversation(const Store& store,
     items = ReadStored(*stored->input);
     Append(items, ReadStored(OutputOf(stored->object)));
   }
+  std::unordered_set<std::string> calls;
+  for (const Item& item : items) NoteCall(item, calls);
   for (std::size_t i = 0; i < input.items.size(); ++i) {
     Item& item = input.items[i];
     if (item.kind == ItemKind::kReference) {
@@ -90,6 +97,12 @@ std::variant<std::vector<Item>, ApiError> Conversation(const Store& store,
       item = *std::move(found);
     }
     if (item.id.empty()) item.id = NewId(item, suffix, i);
+    if (item.kind == ItemKind::kCallOutput && !calls.contains(item.call_id)) {
+      return MustBe("input[" + std::to_string(i) + "].call_id",
+                    "the `call_id` of an earlier function_call",
+                    json::DescribeString(item.call_id));
+    }
+    NoteCall(item, calls);
   }
   Append(items, std::move(input.items));
   return items;
@@ -119,6 +132,8 @@ ApiError AboutResponse(ApiError error) {
   for (const auto& [chat, own] : kNames) {
     if (error.field == chat) RenameField(error, std::string(own));
   }
+  // The messages that the items became are not the client's.
+  if (error.field.starts_with("messages[")) RenameField(error, "input");
   openai::RenameToolFields(error, "parameters");
   return error;
 }

@@ -198,6 +198,17 @@ TEST_F(AnthropicTest, MessagesBecomeThoseOfTheTemplate) {
   EXPECT_EQ(chat.kept_messages_json, "");
 }
 
+// The SDK's tool runner asks for a thread. With these details it sends the whole conversation; an
+// answer without them would make it send the last message alone.
+TEST_F(AnthropicTest, AThreadIsRefusedAsTheSdksUnderstand) {
+  const auto response = Post("/v1/messages", Body(R"("thread":{"type":"create"})"));
+  EXPECT_EQ(response.status, 400);
+  EXPECT_THAT(response.body, HasSubstr("`thread` is not supported: send the whole conversation"));
+  EXPECT_THAT(response.body, HasSubstr(R"("details":{"error_code":"thread_unsupported_request",)"
+                                       R"("unsupported":["thread"]})"));
+  EXPECT_EQ(engine_.calls(), 0u);
+}
+
 TEST_F(AnthropicTest, AnEmptySystemPromptIsNoMessage) {
   EXPECT_EQ(Chat(Body(R"("system":"")")).messages_json, R"([{"role":"user","content":"hi"}])");
 }

@@ -71,10 +71,32 @@ TEST_F(OpenAiBeamsTest, WhatASearchCannotDoIsRefused) {
     EXPECT_EQ(response.status, 400) << more;
     EXPECT_THAT(response.body, HasSubstr(text));
   }
+  EXPECT_EQ(engine_.calls(), 0u);
   EXPECT_THAT(
       Post("/v1/chat/completions", R"({"messages":[{"role":"user","content":"x"}],"best_of":2})")
           .body,
       HasSubstr("`best_of` of a chat needs `use_beam_search`"));
+}
+
+TEST_F(OpenAiBeamsTest, KeysOfASearchNeedOne) {
+  AnswerWith({"a"}, FinishReason::kLength);
+  for (const auto& [more, key] :
+       {std::pair(R"("length_penalty":1.5)", "length_penalty"),
+        std::pair(R"("length_penalty":0,"use_beam_search":false)", "length_penalty"),
+        std::pair(R"("early_stopping":true)", "early_stopping"),
+        std::pair(R"("early_stopping":"never")", "early_stopping")}) {
+    const RawResponse response =
+        Post("/v1/completions", R"({"prompt":"p",)" + std::string(more) + "}");
+    EXPECT_EQ(response.status, 400) << more;
+    const auto error = boost::json::parse(response.body).at("error");
+    EXPECT_EQ(error.at("param"), boost::json::value(key));
+    EXPECT_EQ(error.at("message"),
+              boost::json::value("`" + std::string(key) + "` needs `use_beam_search`"));
+  }
+  // Clients of vLLM send the defaults.
+  EXPECT_EQ(Post("/v1/completions", R"({"prompt":"p","length_penalty":1.0,"early_stopping":false})")
+                .status,
+            200);
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST_F(OpenAiCompletionsTest, EchoGivesTheLogLikelihoodsOfThePrompt) {
   EXPECT_EQ(Json(logprobs.at("tokens")), R"(["<s>","a","b","<eos>"])");
   EXPECT_EQ(Json(logprobs.at("token_logprobs")), "[null,-1.5E0,-5E-1,-2.5E-1]");
   EXPECT_EQ(Json(logprobs.at("top_logprobs")),
-            R"([null,{"c":-2.5E-1,"a":-1.5E0},{"b":-5E-1},null])");
+            R"([null,{"c":-2.5E-1,"a":-1.5E0},{"b":-5E-1},{"<eos>":-2.5E-1}])");
   EXPECT_EQ(Json(logprobs.at("text_offset")), "[0,0,1,2]");
 }
 
@@ -60,6 +60,14 @@ TEST_F(OpenAiCompletionsTest, NothingIsGeneratedWithMaxTokensZero) {
   EXPECT_EQ(choice.at("logprobs").at("tokens").as_array().size(), 3u);
   EXPECT_EQ(choice.at("finish_reason"), "length");
   EXPECT_EQ(body.at("usage").at("completion_tokens"), 0);
+}
+
+// The token itself always counts among the alternatives.
+TEST_F(OpenAiCompletionsTest, WithNoAlternativesTheTokenItselfIsLeft) {
+  AnswerWithPrompt({"x", "y"}, FinishReason::kLength);
+  const value body = Complete(R"("logprobs":0)");
+  EXPECT_EQ(Json(body.at("choices").at(0).at("logprobs").at("top_logprobs")),
+            R"([{"x":-2.5E-1},{"y":-5E-1}])");
 }
 
 TEST_F(OpenAiCompletionsTest, APromptOfTokensIsEchoedAsItsText) {

@@ -191,14 +191,15 @@ TEST_F(OpenAiErrorsTest, KeysThatAskForAnotherAnswerAreRefused) {
 // Templates print null as text.
 TEST_F(OpenAiErrorsTest, AnAssistantWithoutContentAndCallsHasAnEmptyText) {
   AnswerWith({"a"}, FinishReason::kLength);
-  EXPECT_EQ(Post("/v1/chat/completions", R"({"messages":[{"content":null,"role":"assistant"},)"
-                                         R"({"role":"assistant"},)"
-                                         R"({"role":"assistant","tool_calls":[1]}]})")
+  EXPECT_EQ(Post("/v1/chat/completions",
+                 R"({"messages":[{"content":null,"role":"assistant"},)"
+                 R"({"role":"assistant"},)"
+                 R"({"role":"assistant","tool_calls":[{"function":{"name":"f"}}]}]})")
                 .status,
             200);
   EXPECT_EQ(std::get<ChatInput>(engine_.WaitForCall()->request.prompt).messages_json,
             R"([{"content":"","role":"assistant"},{"role":"assistant","content":""},)"
-            R"({"role":"assistant","tool_calls":[1]}])");
+            R"({"role":"assistant","tool_calls":[{"function":{"name":"f"}}]}])");
 }
 
 TEST_F(OpenAiErrorsTest, ADeveloperIsTheSystemForATemplateThatDoesNotNameTheRole) {

@@ -202,6 +202,12 @@ TEST_F(OpenAiGrammarTest, TwoGrammarsAndWrongOnesAreNamed) {
 
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"("response_format":{"type":"grammar"})", "`response_format.grammar` is missing"},
+      {R"("response_format":{"type":"grammar","grammar":""})",
+       "`response_format.grammar` must be a string that is not empty. Given: "},
+      {R"("guided_grammar":"")", "`guided_grammar` must be a string that is not empty"},
+      {R"("guided_json":"")", "`guided_json` must be a string that is not empty"},
+      {R"("structured_outputs":{"grammar":""})",
+       "`structured_outputs.grammar` must be a string that is not empty"},
       {R"("response_format":{"type":"structural_tag","triggers":["<a"],"structures":[{"begin":5}]})",
        "`response_format.structures[0].begin` must be a string. Given: integer `5`"},
       {R"("structured_outputs":{"json_object":1})",

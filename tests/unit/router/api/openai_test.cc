@@ -237,13 +237,13 @@ TEST_F(OpenAiTest, MessagesKeepTheirTextAndTextPartsAreJoined) {
   EXPECT_EQ(Post("/v1/chat/completions",
                  R"({"messages":[{"z":1.50,"content":"s\u00e4","role":"system","a":{"c":1,"b":[2]}},
              {"role":"user","content":[{"type":"text","text":"one "},{"text":"two\n"}]},
-             {"role":"assistant","content":null,"tool_calls":[ 1 ]}]})")
+             {"role":"assistant","content":null,"tool_calls":[ {"function": {"name":"f"}} ]}]})")
                 .status,
             200);
   EXPECT_EQ(std::get<ChatInput>(engine_.WaitForCall()->request.prompt).messages_json,
             R"([{"z":1.50,"content":"s\u00e4","role":"system","a":{"c":1,"b":[2]}},)"
             R"({"role":"user","content":"one two\n"},)"
-            R"({"role":"assistant","content":null,"tool_calls":[ 1 ]}])");
+            R"({"role":"assistant","content":null,"tool_calls":[ {"function": {"name":"f"}} ]}])");
 }
 
 struct BadBody {
@@ -287,7 +287,10 @@ TEST_F(OpenAiTest, BadValuesNameFieldValueAndLimit) {
       {R"("logprobs":true,"top_logprobs":21)", 400,
        "`top_logprobs` must be from 0 to 20. Given: 21", "top_logprobs"},
       {R"("model":"gpt-4")", 404, "the model `gpt-4` does not exist. Served here: demo", "model"},
-      {R"("tools":[{"type":"function"}])", 400, "`tools[0]` must have a `function`", "tools"},
+      {R"("tools":[{"type":"function"}])", 400, "`tools[0]` must have a `function`", "tools[0]"},
+      {R"("tools":[{"type":"function","function":{"name":"a"}},{"type":"function","function":{}}])",
+       400, "`tools[1].function.name` must be a name that is not empty", "tools[1].function.name"},
+      {R"("tools":{})", 400, "`tools` must be an array", "tools"},
       {R"("tools":[{"function":{"name":"f"}}])", 400,
        "`tools` need a chat template that shows how the model writes calls, or --tool-format; with "
        "`tool_choice` `none` the template sees them",
@@ -457,10 +460,11 @@ TEST_F(OpenAiTest, CompletionStreamAndLogprobs) {
     return events;
   };
   const RawResponse plain = Post("/v1/completions", R"({"prompt":"a","logprobs":1})");
-  EXPECT_THAT(plain.body, HasSubstr("\"logprobs\":{\"tokens\":[\"x\",\"\xc3\xa4\",\"y\"],"
-                                    "\"token_logprobs\":[-0.25,-0.5,-0.75],"
-                                    "\"top_logprobs\":[{\"x\":-0.25},null,null],"
-                                    "\"text_offset\":[0,1,2]}"));
+  EXPECT_THAT(plain.body,
+              HasSubstr("\"logprobs\":{\"tokens\":[\"x\",\"\xc3\xa4\",\"y\"],"
+                        "\"token_logprobs\":[-0.25,-0.5,-0.75],"
+                        "\"top_logprobs\":[{\"x\":-0.25},{\"\xc3\xa4\":-0.5},{\"y\":-0.75}],"
+                        "\"text_offset\":[0,1,2]}"));
   const RawResponse stream = Post("/v1/completions", R"({"prompt":"a","stream":true})");
   const std::vector<std::string> lines = DataLines(stream.body);
   ASSERT_EQ(lines.size(), 5U);

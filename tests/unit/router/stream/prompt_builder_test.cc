@@ -125,6 +125,20 @@ TEST(PromptBuilder, RendersAChat) {
   EXPECT_EQ(Refused(Builder(), request).kind, ErrorKind::kValidation);
 }
 
+// The template of the fixture refuses the system; a real one fails where it walks over a text.
+TEST(PromptBuilder, ArgumentsThatAreTextAreNamedIfTheTemplateFails) {
+  GenerationRequest request;
+  ChatInput chat{.messages_json = R"([{"role": "system", "content": "x"}])"};
+  chat.text_arguments = "messages[0].tool_calls[0].function.arguments";
+  request.prompt = chat;
+  const GenerationError error = Refused(Builder(), request);
+  EXPECT_EQ(error.kind, ErrorKind::kTemplate);
+  EXPECT_EQ(error.field, chat.text_arguments);
+  EXPECT_EQ(error.message,
+            "`messages[0].tool_calls[0].function.arguments` is not a JSON object, and the chat "
+            "template fails: syntax error: no system role (in <string>:1)");
+}
+
 // Kept are the tokens that both prompts have.
 TEST(PromptBuilder, KeptMessagesOfAChatArePinned) {
   GenerationRequest request;
