@@ -62,7 +62,7 @@ Timeouts MakeTimeouts(const options::Values& values) {
   timeouts.failure = kFailureStop;
   timeouts.same_signal = kSameSignal;
   // The code of a model may end its child at any time.
-  timeouts.restart.single = UsesTransformers(values);
+  timeouts.restart.single = UsesTransformers(values) || values.GetString("restart") == "always";
   return timeouts;
 }
 

@@ -264,6 +264,7 @@ void Supervisor::LoseRank(const SupervisedChild& shard, int exit_code, const std
   if (!GroupsRestart()) return Fail(exit_code, why, &shard);
   const auto group = static_cast<std::size_t>(shard.spec().group);
   std::erase_if(reports_, [&](const Report& report) { return report.lost.group == group; });
+  if (groups_.size() == 1) lost_code_ = exit_code;
   groups_[group].Fail(why);
 }
 
@@ -289,13 +290,13 @@ void Supervisor::AdvanceGroups() {
     const bool any_left = std::any_of(groups_.begin(), groups_.end(),
                                       [](const auto& other) { return !other.given_up(); });
     if (phase_ != Phase::kServing || given_up_before || any_left) continue;
-    Fail(kExitShardLost, "no replica group is left: " + group.why(), nullptr);
+    Fail(lost_code_, "no replica group is left: " + group.why(), nullptr);
   }
 }
 
 bool Supervisor::GroupsRestart() const {
-  const bool restarts = groups_.size() > 1 || timeouts_.restart.single;
-  return restarts && (phase_ == Phase::kServing || phase_ == Phase::kDraining);
+  if (groups_.size() == 1) return timeouts_.restart.single && phase_ == Phase::kServing;
+  return phase_ == Phase::kServing || phase_ == Phase::kDraining;
 }
 
 void Supervisor::OnDeadline() {

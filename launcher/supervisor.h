@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/exit_codes.h"
 #include "common/notify.h"
 #include "launcher/child_process.h"
 #include "launcher/replica_group.h"
@@ -125,7 +126,8 @@ class Supervisor {
   std::optional<Clock::time_point> deadline_;
   Clock::time_point first_signal_;
   bool failed_ = false;
-  std::string last_end_;  // the last end that was reported, with its cause
+  int lost_code_ = kExitShardLost;  // when no group is left
+  std::string last_end_;            // the last end that was reported, with its cause
   Outcome outcome_;
 };
 

@@ -373,6 +373,7 @@ struct RequestRecord {
   std::uint32_t generated_tokens = 0;
   std::uint32_t cached_tokens = 0;
   std::uint32_t preemptions = 0;
+  std::uint32_t losses = 0;         // of its replica group
   std::vector<Decision> decisions;  // the newest ones, bounded
   Time arrived;
   std::optional<PrefixReason> prefix_miss = {};

@@ -40,6 +40,8 @@ class AdmissionQueue {
   WaitingRequest* Front(GroupId group, const RequestQueue::Fits& fits) {
     return requests_.Front(group, fits);
   }
+  // Those that ran before, the oldest arrival last.
+  const std::vector<WaitingRequest*>& restarts() const { return requests_.restarts(); }
   // The request after this one, if the order knows it.
   WaitingRequest* After(const WaitingRequest& request) { return requests_.After(request); }
 

@@ -30,6 +30,7 @@ std::optional<std::string> WhyInvalid(const Config& config) {
   if (config.target_inter_token < Duration(0)) {
     return "`target-inter-token-ms` must be >= 0";
   }
+  if (config.recovery_timeout < Duration(0)) return "`recovery-timeout` must be >= 0";
   return std::nullopt;
 }
 

@@ -50,6 +50,9 @@ struct Config {
   // Limits of each group for pinned prefixes (pinned_prefixes.h).
   std::uint32_t pinned_prefixes = 10;
   std::uint32_t pinned_blocks = 0;  // 0 = no limit
+  // How long a request whose group was lost waits for a group that can continue it. 0: it fails
+  // with its group.
+  Duration recovery_timeout{0};
   friend bool operator==(const Config&, const Config&) = default;
 };
 

@@ -35,6 +35,7 @@ GroupScheduler::GroupScheduler(const Config& config, const GroupUp& up, OutputLe
     : config_(config),
       id_(up.group),
       epoch_(up.epoch),
+      arithmetic_class_(up.arithmetic_class),
       capacity_(up.capacity),
       budget_(MakeStepBudget(config, up.capacity.max_step_tokens)),
       policy_(MakeAdmissionPolicy(config, up.capacity, lengths)),
@@ -159,6 +160,7 @@ void GroupScheduler::SaveState(const Sequence& sequence) {
 
 void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   admission_.OnAdmitted(work);
+  work.arithmetic_class = arithmetic_class_;
   draft_.set_admitted();
   const std::uint64_t tokens = policy_->TokensToReserve(work);
   const SequenceTable::Reservation reservation{policy_->BlocksToReserve(work),
@@ -344,8 +346,12 @@ void GroupScheduler::EmitPinChanges(Outputs& out) {
   }
 }
 
-void GroupScheduler::Lose(const std::string& reason, Time now, Outputs& out) {
-  retirement_.LoseAll(reason, now, out);
+void GroupScheduler::Lose(const GroupLost& lost, Time now, Outputs& out) {
+  if (config_.recovery_timeout > Duration(0)) {
+    retirement_.RequeueAll(lost.reason, lost.in_order, now, out);
+  } else {
+    retirement_.FailAll(lost.reason, now, out);
+  }
   table_.cache().ForgetAll();
   EmitPinChanges(out);
 }

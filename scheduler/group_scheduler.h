@@ -60,6 +60,8 @@ class GroupScheduler {
   // The running request that was admitted first.
   std::optional<RequestId> OldestRunning() const;
   const GroupAdmission& admission() const { return admission_; }
+  // Whether it can ever run the request, and compute the bits of its output so far.
+  bool Fits(const Work& work) const { return admission_.Fits(work.request) && Continues(work); }
 
   // The next step takes memory for decodes, or gives back the headroom of sequences that ended.
   bool StepChangesMemory() const {
@@ -84,13 +86,17 @@ class GroupScheduler {
   void Forget(const ForgetPrefixes& prefixes);
   // Emits what happened to pinned prefixes since the last call.
   void EmitPinChanges(Outputs& out);
-  // Ends every running request with an error; preempted ones can continue elsewhere. The object
-  // must not be used afterwards.
-  void Lose(const std::string& reason, Time now, Outputs& out);
+  // Its requests can continue elsewhere: TakePreempted has them. Without recovery_timeout the
+  // running ones end with an error. The object must not be used afterwards.
+  void Lose(const GroupLost& lost, Time now, Outputs& out);
 
   void AddTo(Snapshot& sum) const;
 
  private:
+  bool Continues(const Work& work) const {
+    return config_.recovery_timeout == Duration(0) || work.generated.empty() ||
+           work.arithmetic_class == arithmetic_class_;
+  }
   std::uint32_t MaxRows(std::uint32_t step_tokens) const;
   // Moves the window to the next row and draws blocks for `positions` positions.
   void Grow(Sequence& sequence, std::uint64_t positions);
@@ -110,6 +116,7 @@ class GroupScheduler {
   const Config config_;
   const GroupId id_;
   const Epoch epoch_;
+  const std::uint64_t arithmetic_class_;
   const GroupCapacity capacity_;
   const StepBudget budget_;  // of every step
   const std::unique_ptr<AdmissionPolicy> policy_;

@@ -61,13 +61,17 @@ struct GroupUp {
   Epoch epoch;
   GroupCapacity capacity;
   Calibration calibration;
+  // Groups of equal classes compute the same bits. A request with output continues on its class.
+  std::uint64_t arithmetic_class = 0;
 };
 
-// The group is lost. Its running requests fail with `reason`.
+// The group is lost. Its running requests are queued again. Without Config::recovery_timeout they
+// fail with `reason`.
 struct GroupLost {
   GroupId group;
   Epoch epoch;
   std::string reason;
+  bool in_order = false;  // it was stopped on purpose, so no request is to blame
 };
 
 // Unpins prefixes of this tenant: the one that this request made, or all.
@@ -79,9 +83,13 @@ struct ForgetPrefixes {
 // New requests are refused. Waiting and running requests end normally.
 struct Drain {};
 
+// Only the time has passed: see Scheduler::NextDeadline.
+struct Tick {};
+
 struct Input {
   Time now;
-  std::variant<Arrival, Cancel, FinishAt, StepDone, GroupUp, GroupLost, Drain, ForgetPrefixes> what;
+  std::variant<Arrival, Cancel, FinishAt, StepDone, GroupUp, GroupLost, Drain, ForgetPrefixes, Tick>
+      what;
 };
 
 }  // namespace penstock::scheduler

@@ -57,6 +57,8 @@ enum class FailureKind : std::uint8_t {
   kTooLarge,    // can never fit
   kDraining,    // the server shuts down
   kGroupLost,   // its group was lost
+  kNoGroup,     // and no group could continue it within recovery_timeout
+  kSuspect,     // it ran alone on a group that was lost, after two other losses
   kShardError,  // this sequence failed on the shard
 };
 

@@ -29,14 +29,13 @@ void ReplicaGroups::Up(const GroupUp& up) {
   placement_.Up(up.group);
 }
 
-std::vector<Work> ReplicaGroups::Lose(GroupId group, const std::string& reason, Time now,
-                                      Outputs& out) {
-  const auto it = groups_.find(group);
+std::vector<Work> ReplicaGroups::Lose(const GroupLost& lost, Time now, Outputs& out) {
+  const auto it = groups_.find(lost.group);
   if (it == groups_.end()) return {};
-  it->second.Lose(reason, now, out);
+  it->second.Lose(lost, now, out);
   std::vector<Work> preempted = it->second.TakePreempted();
   groups_.erase(it);
-  placement_.Down(group);
+  placement_.Down(lost.group);
   return preempted;
 }
 
@@ -49,6 +48,11 @@ bool ReplicaGroups::Fit(const Arrival& arrival) const {
   return groups_.empty() || std::ranges::any_of(groups_, [&arrival](const auto& entry) {
            return entry.second.admission().Fits(arrival);
          });
+}
+
+bool ReplicaGroups::Continue(const Work& work) const {
+  return std::ranges::any_of(groups_,
+                             [&work](const auto& entry) { return entry.second.Fits(work); });
 }
 
 std::optional<Refusal> ReplicaGroups::WhyNeverFits(const Arrival& arrival) const {
@@ -78,7 +82,7 @@ const std::vector<GroupOffer>& ReplicaGroups::OffersFor(const Work& work,
 
 void ReplicaGroups::AddOffer(const GroupScheduler& group, const Work& work) {
   const GroupAdmission& admission = group.admission();
-  if (!admission.Fits(work.request)) return;
+  if (!group.Fits(work)) return;
   const std::uint64_t tokens = work.request.prompt.size() + work.generated.size();
   offers_.push_back({group.id(), group.running(), admission.Check(work), group.plans_in_flight(),
                      tokens - admission.CachedTokens(work)});

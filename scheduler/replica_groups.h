@@ -49,14 +49,16 @@ class ReplicaGroups {
 
   // The group must not be up.
   void Up(const GroupUp& up);
-  // The group is lost: its running requests fail with `reason`. Returns its preempted requests.
-  // Does nothing when the group is not up.
-  std::vector<Work> Lose(GroupId group, const std::string& reason, Time now, Outputs& out);
+  // The group is lost. Returns its requests that must be queued again. Does nothing when the group
+  // is not up.
+  std::vector<Work> Lose(const GroupLost& lost, Time now, Outputs& out);
 
   // Leading tokens of the request that the group's prefix cache has; 0 when it is not up.
   std::uint64_t CachedTokens(GroupId group, const Work& work) const;
   // Whether a group that is up can ever run the request, or none is up.
   bool Fit(const Arrival& arrival) const;
+  // Whether a group that is up can continue the request.
+  bool Continue(const Work& work) const;
   // Why no group that is up can ever run it. nullopt if one can, or if none is up.
   std::optional<Refusal> WhyNeverFits(const Arrival& arrival) const;
 

@@ -1,8 +1,11 @@
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
+#include <ranges>
 #include <string>
+#include <vector>
 
 #include "common/check.h"
 #include "scheduler/admission_queue.h"
@@ -28,6 +31,7 @@ class Scheduler::Impl {
   explicit Impl(const Config& config);
 
   void Apply(const Input& input, Outputs& out);
+  std::optional<Time> NextDeadline() const;
   Snapshot Inspect() const;
   Snapshot InspectGroup(GroupId id) const;
 
@@ -40,12 +44,17 @@ class Scheduler::Impl {
   void On(const GroupLost& lost, Outputs& out);
   void On(const ForgetPrefixes& prefixes, Outputs& out);
   void On(const Drain&, Outputs&) { draining_ = true; }
+  void On(const Tick&, Outputs&) {}
 
-  void LoseGroup(GroupId group, const std::string& reason, Outputs& out);
+  void LoseGroup(const GroupLost& lost, Outputs& out);
+  // Groups came or went.
+  void SetDeadlines();
+  void FailOverdue(Outputs& out);
   void FinishRestart(WaitingRequest& waiting, const FinishAt& finish, Outputs& out);
   void FinishWaiting(WaitingRequest& waiting, FinishReason reason, std::uint32_t tokens,
                      Outputs& out);
 
+  const Duration recovery_timeout_;
   Time now_ = Time::min();
   bool draining_ = false;
   ReplicaGroups groups_;
@@ -54,7 +63,10 @@ class Scheduler::Impl {
 };
 
 Scheduler::Impl::Impl(const Config& config)
-    : groups_(config), queue_(config, MakeOrder(config.order, groups_)), steps_(groups_, queue_) {
+    : recovery_timeout_(config.recovery_timeout),
+      groups_(config),
+      queue_(config, MakeOrder(config.order, groups_)),
+      steps_(groups_, queue_) {
   PENSTOCK_CHECK(!WhyInvalid(config), "the configuration was validated");
 }
 
@@ -62,6 +74,7 @@ void Scheduler::Impl::Apply(const Input& input, Outputs& out) {
   PENSTOCK_CHECK(input.now >= now_, "time does not run backwards");
   now_ = input.now;
   std::visit([this, &out](const auto& what) { On(what, out); }, input.what);
+  FailOverdue(out);
   groups_.MarkChanged();
   steps_.Run(now_, out);
   queue_.ExplainChanged(groups_.First(), now_, out);
@@ -128,25 +141,63 @@ void Scheduler::Impl::On(const StepDone& done, Outputs& out) {
 }
 
 void Scheduler::Impl::On(const GroupUp& up, Outputs& out) {
-  LoseGroup(up.group, "the replica group was formed again", out);
+  LoseGroup({up.group, up.epoch, "the replica group was formed again"}, out);
   if (groups_.empty()) queue_.MarkAllChanged();
   groups_.Up(up);
+  SetDeadlines();
 }
 
 void Scheduler::Impl::On(const GroupLost& lost, Outputs& out) {
   const GroupScheduler* group = groups_.Find(lost.group);
   if (group == nullptr || group->epoch() != lost.epoch) return;
-  LoseGroup(lost.group, lost.reason, out);
+  LoseGroup(lost, out);
 }
 
 void Scheduler::Impl::On(const ForgetPrefixes& prefixes, Outputs&) {
   for (auto& [id, group] : groups_.all()) group.Forget(prefixes);
 }
 
-void Scheduler::Impl::LoseGroup(GroupId group, const std::string& reason, Outputs& out) {
-  if (groups_.Find(group) == nullptr) return;
-  queue_.Requeue(groups_.Lose(group, reason, now_, out), now_, out);
+// A server that drains stops its shards, too.
+void Scheduler::Impl::LoseGroup(const GroupLost& lost, Outputs& out) {
+  if (groups_.Find(lost.group) == nullptr) return;
+  GroupLost loss = lost;
+  loss.in_order = lost.in_order || draining_;
+  queue_.Requeue(groups_.Lose(loss, now_, out), now_, out);
   if (groups_.empty()) queue_.MarkAllChanged();
+  SetDeadlines();
+}
+
+void Scheduler::Impl::SetDeadlines() {
+  if (recovery_timeout_ == Duration(0)) return;
+  for (WaitingRequest* waiting : queue_.restarts()) {
+    if (groups_.Continue(*waiting)) {
+      waiting->fails_at.reset();
+    } else if (!waiting->fails_at) {
+      waiting->fails_at = now_ + recovery_timeout_;
+    }
+  }
+}
+
+std::optional<Time> Scheduler::Impl::NextDeadline() const {
+  std::optional<Time> next;
+  for (const WaitingRequest* waiting : queue_.restarts()) {
+    if (waiting->fails_at) next = std::min(*waiting->fails_at, next.value_or(Time::max()));
+  }
+  return next;
+}
+
+void Scheduler::Impl::FailOverdue(Outputs& out) {
+  std::vector<WaitingRequest*> overdue;
+  for (WaitingRequest* waiting : queue_.restarts()) {
+    if (waiting->fails_at && *waiting->fails_at <= now_) overdue.push_back(waiting);
+  }
+  for (WaitingRequest* waiting : overdue | std::views::reverse) {  // the oldest arrival first
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(recovery_timeout_);
+    const std::string message = "No replica group could continue the request within " +
+                                std::to_string(ms.count()) + " ms (--recovery-timeout)";
+    const RequestId request = queue_.Remove(*waiting).request.request;
+    Refuse(request, FailureKind::kNoGroup, {{Budget::kGroup, 1, 0}, message}, now_, out);
+  }
 }
 
 // A stop string of a request that was preempted after the router received its text.
@@ -171,6 +222,7 @@ Scheduler::~Scheduler() = default;
 
 void Scheduler::Apply(const Input& input, Outputs& out) { impl_->Apply(input, out); }
 
+std::optional<Time> Scheduler::NextDeadline() const { return impl_->NextDeadline(); }
 Snapshot Scheduler::Inspect() const { return impl_->Inspect(); }
 Snapshot Scheduler::InspectGroup(GroupId group) const { return impl_->InspectGroup(group); }
 

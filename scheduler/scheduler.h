@@ -2,7 +2,7 @@
 // protobuf. All arithmetic is integer (nanoseconds, tokens, blocks), so the same inputs give the
 // same outputs on every compiler.
 //
-// Guarantees G1 to G9 are listed in docs/scheduling-guarantees.md and asserted here.
+// Guarantees G1 to G10 are listed in docs/scheduling-guarantees.md and asserted here.
 //
 // Not synchronised. The caller owns Outputs, and Apply appends to them.
 #pragma once
@@ -10,7 +10,9 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
+#include "common/time.h"
 #include "scheduler/config.h"
 #include "scheduler/input.h"
 #include "scheduler/output.h"
@@ -47,6 +49,9 @@ class Scheduler {
   // Applies one input. Time must not run backwards. Ignores unknown ids, such as a late result of
   // an old epoch or the cancellation of a finished request: these are races, not errors.
   void Apply(const Input& input, Outputs& out);
+
+  // When Apply must be called at the latest, with a Tick if there is no other input.
+  std::optional<Time> NextDeadline() const;
 
   Snapshot Inspect() const;
   // The state of one group; all zero when it is not up. Requests wait in no group.

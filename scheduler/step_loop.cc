@@ -86,10 +86,11 @@ bool StepLoop::AdmitNext(GroupScheduler& group, Outputs& out) {
   return true;
 }
 
-// A request that fits another group only does not stop this group. One that fits none is refused.
+// A request that fits another group only does not stop this group. One that fits none is refused,
+// but a restart waits for a group.
 WaitingRequest* StepLoop::Front(const GroupScheduler& group) {
   return queue_.Front(group.id(), [this, &group](const WaitingRequest& waiting) {
-    return group.admission().Fits(waiting.request) || !groups_.Fit(waiting.request);
+    return group.Fits(waiting) || (!waiting.fails_at && !groups_.Fit(waiting.request));
   });
 }
 
@@ -98,7 +99,9 @@ WaitingRequest* StepLoop::Candidate(const GroupScheduler& group) {
   WaitingRequest* const front = Front(group);
   if (!group.admission().Selective()) return front;
   WaitingRequest* request = front;
-  while (request != nullptr && group.admission().Check(*request)) request = queue_.After(*request);
+  while (request != nullptr && (request->fails_at || group.admission().Check(*request))) {
+    request = queue_.After(*request);
+  }
   return request != nullptr ? request : front;
 }
 

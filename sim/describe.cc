@@ -59,6 +59,7 @@ class Text {
     if (f.made_by) text_ << " that request " << f.made_by->value() << " made";
   }
   void operator()(const Drain&) { text_ << "drain"; }
+  void operator()(const scheduler::Tick&) { text_ << "the time has passed"; }
 
   void operator()(const Started& s) {
     text_ << "starts, " << s.cached_tokens << " of " << s.prompt_tokens << " cached";

@@ -71,6 +71,20 @@ void DrawSnapshots(Random& random, Scenario& scenario) {
   }
 }
 
+// Most servers recover the requests of a lost group; some wait for a moment only. Groups may differ
+// in arithmetic. Some requests end every group that starts them.
+void DrawRecovery(Scenario& scenario) {
+  const std::uint64_t dice = Mix(scenario.seed, 60);
+  for (std::uint32_t i = 0; i < scenario.groups.size(); ++i) {
+    scenario.arithmetic_classes.push_back(dice % 5 == 0 ? Mix(scenario.seed, 61 + i) % 2 : 1);
+  }
+  if (dice / 5 % 4 == 0) return;
+  const bool soon = dice / 20 % 3 == 0;
+  const auto units = static_cast<Duration::rep>(soon ? 1 + dice / 60 % 60 : 100'000);
+  scenario.config.recovery_timeout = kUnit * units;
+  if (dice / 3600 % 3 == 0) scenario.poison = RequestId(1 + dice / 10800 % 6);
+}
+
 class Draw {
  public:
   explicit Draw(std::uint64_t seed)
@@ -98,6 +112,7 @@ class Draw {
     DrawWindows(random_, scenario_);
     DrawLengthRule(random_, scenario_);
     DrawSnapshots(random_, scenario_);
+    DrawRecovery(scenario_);
     return std::move(scenario_);
   }
 

@@ -75,13 +75,15 @@ struct TimedEvent {
 struct Scenario {
   std::uint64_t seed = 0;  // of step times, network delays and results
   scheduler::Config config;
-  std::vector<GroupCapacity> groups;  // GroupId is the index
-  std::vector<Duration> up_at;        // when each group forms first
-  Calibration calibration;            // the warm-up measurements of every group
+  std::vector<GroupCapacity> groups;              // GroupId is the index
+  std::vector<std::uint64_t> arithmetic_classes;  // of each group
+  std::vector<Duration> up_at;                    // when each group forms first
+  Calibration calibration;                        // the warm-up measurements of every group
   std::uint32_t eos_one_in = 0;
   std::uint32_t error_one_in = 0;
-  bool ends_unnamed = false;  // clients end requests that no plan in flight names
-  bool late_results = false;  // results of a lost epoch arrive after the group forms again
+  bool ends_unnamed = false;        // clients end requests that no plan in flight names
+  std::optional<RequestId> poison;  // its first starts end the group that computes them
+  bool late_results = false;        // results of a lost epoch arrive after the group forms again
   Duration step_base{0};
   Duration step_per_row{0};
   Duration network{0};             // the largest delay of a result

@@ -18,6 +18,7 @@ using scheduler::Tokens;
 // Far more inputs than any script causes, so a run that reaches it would never end.
 constexpr std::uint32_t kMostInputs = 20000;
 constexpr Duration kStepTimeout{200000};
+constexpr const char* kRankLost = "a rank is lost";
 
 SimGroupOptions ShardOptions(const Scenario& scenario) {
   SimGroupOptions options;
@@ -67,6 +68,8 @@ void Simulation::Apply(What what) {
   for (const PlanOut& plan : out.plans) Send(plan);
   for (const Event& event : out.events) Listen(event);
   for (const Decision& decision : out.decisions) DisturbAfter(decision);
+  const std::optional<Time> due = scheduler_.NextDeadline();
+  if (due && std::exchange(tick_at_, due) != due) timeline_.At(*due, What(scheduler::Tick{}));
 }
 
 // A running request waits for memory, so soon no plan names it. Some end just then. Some groups are
@@ -74,7 +77,8 @@ void Simulation::Apply(What what) {
 void Simulation::DisturbAfter(const Decision& decision) {
   const auto it = clients_.find(decision.request);
   if (!decision.group || it == clients_.end()) return;
-  if (decision.kind == DecisionKind::kPreempted) it->second.preempted = true;
+  const bool lost = decision.kind == DecisionKind::kLost;
+  if (lost || decision.kind == DecisionKind::kPreempted) it->second.preempted = true;
   if (decision.kind == DecisionKind::kAdmitted) {
     it->second.preempted = false;
     for (auto& [id, group] : groups_) group.admitted.erase(decision.request);
@@ -85,9 +89,10 @@ void Simulation::DisturbAfter(const Decision& decision) {
   if (decision.kind == DecisionKind::kPreempted && dice % 12 == 0) {
     timeline_.After(Duration(0), TimesOut{*decision.group, groups_[*decision.group].epoch});
   }
-  if (decision.kind == DecisionKind::kPreempted && dice / 12 % 2 == 0) Continue(it->second);
+  const bool again = lost || decision.kind == DecisionKind::kPreempted;
+  if (again && dice / 12 % 2 == 0) Continue(it->second);
   const auto heard = static_cast<std::uint32_t>(it->second.heard.size());
-  if (decision.kind == DecisionKind::kPreempted && dice / 24 % 4 == 0 && heard > 0) {
+  if (again && dice / 24 % 4 == 0 && heard > 0) {
     // Two stop strings in text to come. The first one ends the output.
     for (const std::uint32_t more : {3, 4}) {
       timeline_.After(scenario_.step_base / 2,
@@ -155,6 +160,15 @@ void Simulation::Send(const PlanOut& out) {
                                                     Jitter(done.result, 5));
   group.last_delivery = at;
   timeline_.At(at, Delivery{out.group, std::move(done.result)});
+  EndByPoison(out, at);
+}
+
+void Simulation::EndByPoison(const PlanOut& out, Time at) {
+  for (const RequestId request : out.requests) {
+    if (request != scenario_.poison || poison_left_ == 0) continue;
+    --poison_left_;
+    timeline_.At(at, TimesOut{out.group, out.plan.epoch});
+  }
 }
 
 Duration Simulation::Jitter(const StepResult& result, std::uint64_t salt) const {
@@ -235,7 +249,7 @@ void Simulation::Play(const StopStringFound& claim) {
 }
 
 void Simulation::Play(const RankIsLost& dies) {
-  if (groups_[dies.group].shard != nullptr) Lose(dies.group, "a rank is lost", dies.away);
+  if (groups_[dies.group].shard != nullptr) Lose(dies.group, kRankLost, dies.away);
 }
 
 void Simulation::Play(const ResultIsLost& lost) {
@@ -273,7 +287,8 @@ void Simulation::Form(GroupId id) {
   group.admitted.clear();
   group.mute = false;
   group.lose_next = false;
-  Apply(GroupUp{id, group.epoch, capacity, scenario_.calibration});
+  Apply(GroupUp{id, group.epoch, capacity, scenario_.calibration,
+                scenario_.arithmetic_classes[id.value()]});
 }
 
 void Simulation::Lose(GroupId id, const std::string& reason, Duration away) {
@@ -288,7 +303,8 @@ void Simulation::Lose(GroupId id, const std::string& reason, Duration away) {
   if (scenario_.late_results) {  // the loss is reported once more, after the group formed again
     timeline_.After(away, What(scheduler::GroupLost{id, group.epoch, reason}));
   }
-  Apply(scheduler::GroupLost{id, group.epoch, reason});
+  const bool in_order = Mix(Mix(scenario_.seed, 62), group.epoch.value()) % 6 == 0;
+  Apply(scheduler::GroupLost{id, group.epoch, reason, in_order && reason == kRankLost});
 }
 
 void Simulation::KeepViolations(Group& group) {

@@ -84,6 +84,7 @@ class Simulation {
   void DisturbAfter(const Decision& decision);
   void Continue(const Client& client);
   void EndUnnamed(const Group& group);
+  void EndByPoison(const scheduler::PlanOut& out, Time at);
   Duration Jitter(const StepResult& result, std::uint64_t salt) const;
 
   void Do(const ScriptEvent* event);
@@ -118,6 +119,8 @@ class Simulation {
   std::map<RequestId, Client> clients_;
   std::vector<std::string> violations_;
   std::uint32_t inputs_ = 0;
+  std::uint32_t poison_left_ = 6;  // groups that it will end
+  std::optional<Time> tick_at_;
   bool stopped_ = false;
 };
 

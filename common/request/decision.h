@@ -19,12 +19,13 @@ enum class DecisionKind : std::uint8_t {
   kChunked,
   kSplit,
   kPreempted,
+  kLost,  // its group was lost; it is queued again
   kRefused,
   kRetired,
   kFinished,
 };
 
-constexpr std::size_t kDecisionKinds = 9;
+constexpr std::size_t kDecisionKinds = 10;
 
 // What was short, when a decision says "not now".
 enum class Budget : std::uint8_t {
@@ -44,16 +45,17 @@ enum class Budget : std::uint8_t {
   kCells,     // of the padded KV layout, for the worst lengths of all rows (padded_bound.h)
   // kPreempted: the text passes the original length of longrope and is computed again.
   kOriginalLength,
+  kAlone,  // a suspect runs alone on its group
 };
-constexpr std::size_t kBudgets = 15;
+constexpr std::size_t kBudgets = 16;
 
 struct Decision {
   Time at;
   RequestId request;
   DecisionKind kind = DecisionKind::kQueued;
   Budget short_of = Budget::kNone;
-  std::uint64_t needed = 0;         // in the budget's unit; kSplit: parts of the batch
-  std::uint64_t available = 0;      // kSplit: its part, from 0
+  std::uint64_t needed = 0;     // in the budget's unit; kSplit: parts of the batch; kLost: losses
+  std::uint64_t available = 0;  // kSplit: its part, from 0
   std::optional<RequestId> behind;  // who holds what is needed, or goes first
   std::optional<GroupId> group;     // where it has, or had, a place
   std::optional<StepId> step;       // of that group
@@ -74,6 +76,8 @@ constexpr std::string_view DecisionName(DecisionKind kind) {
       return "split";
     case DecisionKind::kPreempted:
       return "preempted";
+    case DecisionKind::kLost:
+      return "lost";
     case DecisionKind::kRefused:
       return "refused";
     case DecisionKind::kRetired:
@@ -114,6 +118,8 @@ constexpr std::string_view BudgetName(Budget budget) {
       return "cells";
     case Budget::kOriginalLength:
       return "original_length";
+    case Budget::kAlone:
+      return "alone";
     case Budget::kGroup:
       break;
   }

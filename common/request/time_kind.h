@@ -75,6 +75,7 @@ inline constexpr std::array<std::string_view, kTimeKinds> kTimeAttributes = {
     "penstock.time_ms.queue_join_size",
     "penstock.time_ms.queue_cells",
     "penstock.time_ms.queue_original_length",
+    "penstock.time_ms.queue_alone",
 };
 
 constexpr std::string_view TimeAttribute(TimeKind kind) {

@@ -130,7 +130,8 @@ absl::Status CoreLoop::Start() {
 
 void CoreLoop::Attach(std::unique_ptr<GroupLink> link) {
   const GroupFormed& formed = link->formed();
-  scheduler::GroupUp up{formed.group, formed.epoch, formed.capacity, formed.calibration};
+  scheduler::GroupUp up{formed.group, formed.epoch, formed.capacity, formed.calibration,
+                        ArithmeticClassOf(formed)};
   mailbox_->Put([&] {
     mailbox_->attached.push_back(std::move(link));
     mailbox_->inputs.push_back(std::move(up));
@@ -174,13 +175,16 @@ void CoreLoop::OnStepDone(GroupId group, StepResult result) {
   core_->results.emplace_back(scheduler::StepDone{group, std::move(result)});
 }
 
-void CoreLoop::OnGroupLost(GroupId group, Epoch epoch, std::string reason) {
-  core_->results.emplace_back(scheduler::GroupLost{group, epoch, std::move(reason)});
+void CoreLoop::OnGroupLost(GroupId group, Epoch epoch, std::string reason, bool in_order) {
+  core_->results.emplace_back(scheduler::GroupLost{group, epoch, std::move(reason), in_order});
 }
 
 SteadyTime CoreLoop::NextDeadline() const {
   SteadyTime deadline = SteadyTime::max();
   if (const auto held = listener_.HoldsUntil()) deadline = std::min(deadline, OnSteadyClock(*held));
+  if (const auto due = core_->scheduler.NextDeadline()) {
+    deadline = std::min(deadline, OnSteadyClock(*due));
+  }
   if (const auto due = feed_.Due()) deadline = std::min(deadline, OnSteadyClock(*due));
   for (const auto& [id, group] : core_->groups) {
     if (const auto check = group.link->NextCheck()) {
@@ -197,6 +201,7 @@ void CoreLoop::Run() {
   while (Collect(inputs)) {
     for (What& what : inputs) Apply(std::move(what));
     inputs.clear();
+    if (IsDue(core_->scheduler.NextDeadline())) Apply(scheduler::Tick{});
     for (const auto& [id, group] : core_->groups) group.link->CheckRanks(SteadyNow());
     Deliver();
     CallAfterPlans();

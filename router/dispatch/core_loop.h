@@ -52,8 +52,9 @@ class CoreListener {
                          std::span<const Decision> decisions) = 0;
   // When OnOutputs must be called again even if there are no new events.
   virtual std::optional<Time> HoldsUntil() const { return std::nullopt; }
-  // The group is lost. Its requests failed in an earlier OnOutputs call; other groups are not
-  // affected. Must not block: destroying the link waits for its streams, so do that elsewhere.
+  // The group is lost. An earlier OnOutputs call had what happened to its requests; other groups
+  // are not affected. Must not block: destroying the link waits for its streams, so do that
+  // elsewhere.
   virtual void OnGroupLost(LostGroup lost) = 0;
 };
 
@@ -101,7 +102,7 @@ class CoreLoop final : private GroupListener {
   struct Logs;
 
   void OnStepDone(GroupId group, StepResult result) override;
-  void OnGroupLost(GroupId group, Epoch epoch, std::string reason) override;
+  void OnGroupLost(GroupId group, Epoch epoch, std::string reason, bool in_order) override;
 
   void Run();
   bool Collect(std::vector<What>& inputs);

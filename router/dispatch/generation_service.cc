@@ -425,8 +425,8 @@ void GenerationService::OnGroupLost(LostGroup lost) {
   if (on_lost_) on_lost_(std::move(lost));
 }
 
-// The core fails the requests that ran on a lost group. This fails the waiting ones when no group
-// will come.
+// The core queues the requests of a lost group again, or fails them. This fails the waiting ones
+// when no group will come.
 void GenerationService::FailAllUnlessServed() {
   std::vector<std::shared_ptr<Strand>> strands;
   std::string why;

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/fnv.h"
 #include "common/socket_names.h"
 #include "common/status.h"
 #include "penstock/v1/shard.pb.h"
@@ -76,6 +77,16 @@ CacheSizes CacheSizesOf(const GroupFormed& formed) {
   sizes.snapshots = formed.capacity.snapshots;
   sizes.total_bytes = formed.cache_bytes;
   return sizes;
+}
+
+std::uint64_t ArithmeticClassOf(const GroupFormed& formed) {
+  const ShardFacts& facts = formed.facts;
+  std::uint64_t hash = Fnv1a(facts.fingerprint);
+  for (const std::string& part :
+       {facts.device, facts.backend, facts.dtype, std::to_string(facts.world_size)}) {
+    hash = Fnv1a(part, Fnv1a("|", hash));
+  }
+  return hash;
 }
 
 absl::StatusOr<std::unique_ptr<GroupLink>> GroupLink::Form(GroupLinkOptions options,
@@ -237,14 +248,14 @@ void GroupLink::OnResult(std::uint32_t rank, StepResult result) {
 
 void GroupLink::OnStreamEnd(std::uint32_t rank, absl::Status status) {
   const std::string why = status.ok() ? "it closed the stream" : Message(status);
-  Lose(RankName(rank) + " was lost: " + why);
+  Lose(RankName(rank) + " was lost: " + why, status.ok());
 }
 
-void GroupLink::Lose(std::string reason) {
+void GroupLink::Lose(std::string reason, bool in_order) {
   if (over_) return;
   Abandon();
   if (!options_.name.empty()) reason = options_.name + ": " + reason;
-  listener_->OnGroupLost(options_.group, options_.epoch, std::move(reason));
+  listener_->OnGroupLost(options_.group, options_.epoch, std::move(reason), in_order);
 }
 
 // A quarter of the timeout passes before the first question. The rest is for the answer.

@@ -61,13 +61,16 @@ struct GroupFormed {
 };
 
 CacheSizes CacheSizesOf(const GroupFormed& formed);
+// Equal for groups that compute the same bits: one model, backend, type and number of ranks.
+std::uint64_t ArithmeticClassOf(const GroupFormed& formed);
 
 // Called by the thread that polls the streams' queue. Must not block and must not destroy the link.
 class GroupListener {
  public:
   virtual ~GroupListener() = default;
   virtual void OnStepDone(GroupId group, StepResult result) = 0;
-  virtual void OnGroupLost(GroupId group, Epoch epoch, std::string reason) = 0;
+  // `in_order`: the shards were stopped on purpose.
+  virtual void OnGroupLost(GroupId group, Epoch epoch, std::string reason, bool in_order) = 0;
 };
 
 class GroupLink final : private ExecuteListener {
@@ -117,7 +120,7 @@ class GroupLink final : private ExecuteListener {
   void OnStreamEnd(std::uint32_t rank, absl::Status status) override;
   // Every way to lose a rank leads here: its stream ended, it did not answer in time, or its
   // results are wrong. The first reason counts.
-  void Lose(std::string reason);
+  void Lose(std::string reason, bool in_order = false);
   // From now on the listener is not called.
   void Silence();
   bool asks_ranks() const { return options_.rank_timeout.count() > 0; }

@@ -94,6 +94,7 @@ void RequestLedgers::TakeDecision(const Decision& decision) {
       ledger.Admit(decision.at);
       break;
     case DecisionKind::kPreempted:
+    case DecisionKind::kLost:
       ledger.Preempt(decision.at);
       break;
     case DecisionKind::kRefused:

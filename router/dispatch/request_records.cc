@@ -72,8 +72,9 @@ void RequestRecords::Take(std::span<const scheduler::Event> events,
 void RequestRecords::TakeDecision(RequestRecord& record, DecisionKind kind) {
   if (kind == DecisionKind::kQueued) record.state = "queued";
   if (kind == DecisionKind::kPreempted) ++record.preemptions;
+  if (kind == DecisionKind::kLost) ++record.losses;
   // The Started event reports the first admission.
-  const bool again = record.preemptions > 0;
+  const bool again = record.preemptions > 0 || record.losses > 0;
   if (kind == DecisionKind::kAdmitted && again) record.state = "running";
 }
 

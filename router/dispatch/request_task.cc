@@ -26,7 +26,10 @@ GenerationError ToError(const scheduler::Failed& failed) {
       return MakeError(ErrorKind::kValidation, failed.message);
     case scheduler::FailureKind::kDraining:
       return MakeError(ErrorKind::kDraining, failed.message);
+    case scheduler::FailureKind::kNoGroup:
+      return MakeError(ErrorKind::kUnavailable, failed.message);
     case scheduler::FailureKind::kGroupLost:
+    case scheduler::FailureKind::kSuspect:
     case scheduler::FailureKind::kShardError:
       break;
   }

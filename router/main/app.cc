@@ -187,6 +187,9 @@ std::optional<Failure> App::StartEngine() {
   if (!shorter.empty()) log::Warn(shorter);
   GenerationServiceOptions options;
   options.core = CoreSettings(values_, formed);
+  // The bits of a Python model may depend on the batch, so its requests cannot continue elsewhere.
+  const bool exact = values_.GetString("engine") != "transformers";
+  if (!groups_return_ || !exact) options.core.scheduler.recovery_timeout = Duration(0);
   options.text_threads = static_cast<std::uint32_t>(values_.GetInt("validation-workers"));
   options.stream_interval = values_.GetDuration("stream-interval");
   if (const auto seed = values_.FindInt("seed")) options.seed = static_cast<std::uint64_t>(*seed);

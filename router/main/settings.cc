@@ -253,8 +253,8 @@ absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values, bool l
     if (!launched && patience.count() > 0) link.startup_timeout = patience;
     fleet.groups.push_back(std::move(link));
   }
-  // The launcher restarts a single group together with the router, except with this engine.
-  fleet.reattach = !launched || fleet.groups.size() > 1;
+  fleet.reattach = !launched || fleet.groups.size() > 1 || values.GetString("restart") == "always";
+  // The launcher restarts the child of this engine with its shard.
   if (values.GetString("engine") == "transformers") fleet.reattach = true;
   fleet.start_with_any = !launched;
   return fleet;
@@ -317,6 +317,7 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
       static_cast<std::uint32_t>(std::lround(values.GetDouble("waiting-served-ratio") * 1000));
   config.pinned_prefixes = Count(values, "cached-prompts");
   config.pinned_blocks = PinnedBlocks(values, formed);
+  config.recovery_timeout = values.GetDuration("recovery-timeout");
   core.mailbox_arrivals = config.max_waiting_requests;
   core.step_timeout = Milliseconds(values, "step-timeout");
   core.step_log = values.GetString("step-log");

@@ -30,8 +30,16 @@ GroupState GroupAdmission::StateFor(const Work& work) const {
 }
 
 std::optional<Shortage> GroupAdmission::Check(const Work& work) const {
+  if (const auto others = CheckAlone(work)) return others;
   if (const auto closed = batch_.Check(work, group_.table.running())) return closed;
   return policy_.Check(work, StateFor(work));
+}
+
+// Also sequences whose last plans are in flight may end the group.
+std::optional<Shortage> GroupAdmission::CheckAlone(const Work& work) const {
+  const SequenceTable& table = group_.table;
+  if (table.all().empty() || (!work.Suspect() && table.suspects() == 0)) return std::nullopt;
+  return Shortage{Budget::kAlone, 1, 0};
 }
 
 std::uint32_t GroupAdmission::CachedTokens(const Work& work) const {

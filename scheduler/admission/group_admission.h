@@ -80,6 +80,8 @@ class GroupAdmission {
   void EndStep(bool made);
 
  private:
+  // A suspect runs alone on its group.
+  std::optional<Shortage> CheckAlone(const Work& work) const;
   GroupState StateFor(const Work& work) const;
 
   const Config config_;

@@ -7,13 +7,13 @@
 
 namespace penstock::scheduler {
 
-PENSTOCK_FIELDS(Config,
-                a(v.max_step_tokens, v.max_batch_prefill_tokens, v.max_batch_total_tokens,
-                  v.max_batch_size, v.max_waiting_requests, v.pipeline_depth, v.max_decode_rows,
-                  v.batching, v.static_grouping, v.prefill, v.admission, v.order, v.prefix_caching,
-                  v.placement, v.placement_load_permille, v.max_overtakes,
-                  v.waiting_served_permille, v.max_waiting_tokens, v.target_inter_token, v.split,
-                  v.max_splits, v.max_sparsity_ppm, v.pinned_prefixes, v.pinned_blocks));
+PENSTOCK_FIELDS(Config, a(v.max_step_tokens, v.max_batch_prefill_tokens, v.max_batch_total_tokens,
+                          v.max_batch_size, v.max_waiting_requests, v.pipeline_depth,
+                          v.max_decode_rows, v.batching, v.static_grouping, v.prefill, v.admission,
+                          v.order, v.prefix_caching, v.placement, v.placement_load_permille,
+                          v.max_overtakes, v.waiting_served_permille, v.max_waiting_tokens,
+                          v.target_inter_token, v.split, v.max_splits, v.max_sparsity_ppm,
+                          v.pinned_prefixes, v.pinned_blocks, v.recovery_timeout));
 
 PENSTOCK_FIELDS(SamplingParams::LogitBias, a(v.token, v.bias));
 PENSTOCK_FIELDS(SamplingParams,
@@ -46,10 +46,11 @@ PENSTOCK_FIELDS(GroupCapacity,
                   v.cells, v.length_rule, v.original_length, v.snapshots));
 PENSTOCK_FIELDS(StepTimeSample, a(v.prefill_tokens, v.decode_rows, v.context_tokens, v.time));
 PENSTOCK_FIELDS(Calibration, a(v.samples));
-PENSTOCK_FIELDS(GroupUp, a(v.group, v.epoch, v.capacity, v.calibration));
-PENSTOCK_FIELDS(GroupLost, a(v.group, v.epoch, v.reason));
+PENSTOCK_FIELDS(GroupUp, a(v.group, v.epoch, v.capacity, v.calibration, v.arithmetic_class));
+PENSTOCK_FIELDS(GroupLost, a(v.group, v.epoch, v.reason, v.in_order));
 PENSTOCK_FIELDS(ForgetPrefixes, a(v.tenant, v.made_by));
 PENSTOCK_FIELDS(Drain, (void)a, (void)v);
+PENSTOCK_FIELDS(Tick, (void)a, (void)v);
 
 PENSTOCK_FIELDS(Input, a(v.now, v.what));
 

@@ -19,6 +19,7 @@ WaitingRequest& RequestQueue::Take(Work work) {
   place.deferred = {};
   place.waits_for.reset();
   place.overtaken = 0;
+  place.fails_at.reset();
   PENSTOCK_CHECK(by_request_.emplace(place.request.request, &place).second, "a request waits once");
   return place;
 }

@@ -57,6 +57,8 @@ class RequestQueue {
   // Null when it does not wait here.
   WaitingRequest* Find(RequestId request);
 
+  // The preempted ones, the oldest arrival last.
+  const std::vector<WaitingRequest*>& restarts() const { return restarts_; }
   // All requests: first the preempted ones, then the others by arrival. O(n).
   std::vector<const WaitingRequest*> All() const;
 

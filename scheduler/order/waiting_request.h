@@ -14,12 +14,18 @@ namespace penstock::scheduler {
 // What belongs to a request through admission, preemption and restart.
 struct Work {
   Arrival request;
-  std::uint64_t number = 0;        // order of arrival, from 1; preemptions keep it
-  std::vector<TokenId> generated;  // reported tokens
-  std::uint32_t preemptions = 0;   // for memory
-  bool recomputed = false;         // preempted as it passed the original length (TextRegime)
-  bool started_sent = false;       // the client had its Started event
+  std::uint64_t number = 0;            // order of arrival, from 1; preemptions keep it
+  std::vector<TokenId> generated;      // reported tokens
+  std::uint32_t preemptions = 0;       // for memory
+  bool recomputed = false;             // preempted as it passed the original length (TextRegime)
+  bool lost = false;                   // its group was lost while it ran
+  std::uint32_t losses = 0;            // of these, the ones that a request may have caused
+  std::uint64_t arithmetic_class = 0;  // of the group that it runs on, or ran on last
+  bool started_sent = false;           // the client had its Started event
   std::optional<std::uint32_t> finish_at;  // set by the router: ends with this many tokens
+
+  // It was present at so many losses that it may cause them. It runs alone on its group.
+  bool Suspect() const { return losses >= 2; }
 
   // Rows of each decode with contrastive search; 0 without.
   std::uint32_t Candidates() const { return request.sampling.Candidates(); }
@@ -35,7 +41,10 @@ struct Work {
 };
 
 struct WaitingRequest : Work {
-  bool restart() const { return preemptions > 0 || recomputed; }
+  bool restart() const { return preemptions > 0 || recomputed || lost; }
+
+  // Of a restart that no group which is up can continue: it fails at this time.
+  std::optional<Time> fails_at;
 
   // Why it waits, as recorded last, and the request that it waits for.
   Shortage deferred;

@@ -35,7 +35,25 @@ void Retirement::ReclaimIfUnreferenced(Sequence& sequence, Time now, Outputs& ou
   }
 }
 
-void Retirement::LoseAll(const std::string& reason, Time now, Outputs& out) {
+void Retirement::RequeueAll(const std::string& reason, bool in_order, Time now, Outputs& out) {
+  for (auto& [id, sequence] : table_.all()) {
+    if (sequence.retiring && !sequence.preempted) continue;
+    if (sequence.Suspect() && !in_order) {
+      Fail(sequence, FailureKind::kSuspect,
+           "The replica group was lost " + std::to_string(sequence.losses + 1) +
+               " times while it computed this request, the last time with no other request: " +
+               reason,
+           now, out);
+      continue;
+    }
+    sequence.lost = true;
+    if (!in_order) ++sequence.losses;
+    Decide(group_, sequence, DecisionKind::kLost, now, out).needed = sequence.losses;
+    preempted_.push_back(std::move(static_cast<Work&>(sequence)));
+  }
+}
+
+void Retirement::FailAll(const std::string& reason, Time now, Outputs& out) {
   for (auto& [id, sequence] : table_.all()) {
     if (sequence.preempted) preempted_.push_back(std::move(static_cast<Work&>(sequence)));
     if (!sequence.retiring) Fail(sequence, FailureKind::kGroupLost, reason, now, out);

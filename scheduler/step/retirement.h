@@ -35,8 +35,11 @@ class Retirement {
   // Does nothing while a plan in flight refers to the sequence, which must be retiring.
   void ReclaimIfUnreferenced(Sequence& sequence, Time now, Outputs& out);
 
-  // The group is lost: running requests fail with `reason`, preempted ones go back to the queue.
-  void LoseAll(const std::string& reason, Time now, Outputs& out);
+  // The group is lost: all requests go back to the queue, but for a suspect, which fails.
+  // `in_order`: no request is to blame.
+  void RequeueAll(const std::string& reason, bool in_order, Time now, Outputs& out);
+  // The same without recovery: running requests fail with `reason`, preempted ones go back.
+  void FailAll(const std::string& reason, Time now, Outputs& out);
 
   // Preempted requests that were reclaimed since the last call.
   std::vector<Work> TakePreempted() { return std::exchange(preempted_, {}); }

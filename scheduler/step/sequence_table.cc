@@ -46,6 +46,7 @@ Sequence& SequenceTable::Add(Work work, SequenceId id, const Reservation& reserv
     ++contrastive_.sequences;
     contrastive_.candidates += sequence.Candidates();
   }
+  if (sequence.Suspect()) ++suspects_;
   by_request_.emplace(sequence.request.request, id);
   return sequence;
 }
@@ -136,6 +137,7 @@ void SequenceTable::Reclaim(Sequence& sequence) {
     slots_.PutBack(sequence.slot);
   }
   by_slot_[sequence.slot.value()] = nullptr;
+  if (sequence.Suspect()) --suspects_;
   sequences_.erase(sequence.id);
 }
 

@@ -76,6 +76,8 @@ class SequenceTable {
     std::uint32_t candidates = 0;
   };
   const Contrastive& contrastive() const { return contrastive_; }
+  // Sequences of suspects, retiring ones too.
+  std::uint32_t suspects() const { return suspects_; }
   BlockCache& cache() { return cache_; }
   const BlockCache& cache() const { return cache_; }
   const BlockPool& pool() const { return cache_.pool(); }
@@ -98,6 +100,7 @@ class SequenceTable {
   std::uint32_t preempted_ = 0;
   std::uint64_t reserved_tokens_ = 0;  // of running sequences
   Contrastive contrastive_;
+  std::uint32_t suspects_ = 0;
 };
 
 }  // namespace penstock::scheduler

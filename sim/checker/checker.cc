@@ -33,10 +33,13 @@ std::string Name(GroupId group) { return "group " + std::to_string(group.value()
 }  // namespace
 
 void Checker::Check(const Input& input, const Outputs& out, const Snapshot& state) {
+  now_ = input.now;
   std::visit([this](const auto& what) { On(what); }, input.what);
+  losses_.FailOverdue(now_);
   for (const RequestId id : alive_) {
     const Request& request = requests_.at(id);
-    if (request.waiting() && NeverFits(request)) {
+    const bool waits = losses_.recovers() && request.restart();
+    if (request.waiting() && !waits && NeverFits(request)) {
       oracle_.AllowFailure(request, FailureKind::kTooLarge);
     }
   }
@@ -68,7 +71,7 @@ void Checker::On(const Arrival& arrival) {
   } else if (before >= config_.max_waiting_requests) {
     oracle_.ExpectFailure(request, FailureKind::kQueueFull);
   }
-  request.most_steps = MostSteps();
+  request.most_steps = queue_.MostSteps();
 }
 
 void Checker::On(const Cancel& cancel) {
@@ -115,35 +118,42 @@ void Checker::On(const StepDone& done) {
     oracle_.ExpectResult(request, *part);
     if (request.done()) EndSequence(request);
   }
-  if (!late) CountWaiting();
+  if (!late && groups_.size() == 1) queue_.CountWaiting(groups_.begin()->second.capacity());
   RequeueSettled();
 }
 
 void Checker::On(const GroupUp& up) {
-  Lose(up.group, "the replica group was formed again");
+  Lose({up.group, up.epoch, "the replica group was formed again"});
   groups_.try_emplace(up.group, config_, up, findings_);
+  losses_.SetDeadlines(now_);
 }
 
 void Checker::On(const GroupLost& lost) {
   const auto it = groups_.find(lost.group);
   if (it != groups_.end() && it->second.epoch() == lost.epoch) {
-    Lose(lost.group, lost.reason);
+    Lose(lost);
   }
 }
 
-void Checker::Lose(GroupId group, const std::string& reason) {
+void Checker::Lose(const GroupLost& lost) {
+  const GroupId group = lost.group;
   if (!groups_.contains(group)) return;
   for (const RequestId id : alive_) {
     Request& request = requests_.at(id);
-    if (request.group == group) {
-      request.group.reset();
-      oracle_.ExpectFailure(request, FailureKind::kGroupLost, reason);
+    if (request.group != group && request.leaves != group) continue;
+    request.group.reset();
+    if (losses_.recovers()) {
+      if (losses_.Lose(request, lost.in_order || draining_)) Requeue(request);
     } else if (request.leaves == group) {
       oracle_.AllowFailure(request, FailureKind::kGroupLost);
       Requeue(request);
+    } else {
+      oracle_.ExpectFailure(request, FailureKind::kGroupLost, lost.reason);
     }
   }
   groups_.erase(group);
+  losses_.SetDeadlines(now_);
+  if (losses_.recovers()) queue_.BeginBounds();
 }
 
 void Checker::EndSequence(Request& request) {
@@ -153,6 +163,7 @@ void Checker::EndSequence(Request& request) {
 void Checker::Requeue(Request& request) {
   request.leaves.reset();
   request.sequence.reset();
+  request.fails_at.reset();
   request.prompt_logprobs.clear();
   request.prompt_alternatives.clear();
   if (request.done()) return;
@@ -233,6 +244,7 @@ void Checker::TakeDecision(const Decision& decision) {
   }
   if (decision.kind == DecisionKind::kAdmitted) TakeAdmission(decision, request->second);
   if (decision.kind == DecisionKind::kPreempted) TakePreemption(decision, request->second);
+  losses_.TakeDecision(decision, request->second);
   if (decision.kind == DecisionKind::kDeferred) TakeDeferral(decision, request->second);
 }
 
@@ -272,6 +284,7 @@ void Checker::TakeDeferral(const Decision& decision, Request& request) {
 
 // For a step, and for the whole input: each decision that an event requires was made once.
 void Checker::CheckDecisionCounts(const Outputs& out) {
+  losses_.CheckDecisions();
   std::size_t queued = 0, retired = 0, blocks = 0, finished = 0, refused = 0, ends = 0;
   for (const Decision& decision : out.decisions) {
     queued += decision.kind == DecisionKind::kQueued;
@@ -311,13 +324,14 @@ void Checker::TakeAdmission(const Decision& decision, Request& request) {
                       config_.static_grouping == scheduler::StaticGrouping::kEqual;
   if (!equals || group->second.running() == 0) {
     queue_.CheckOrder(request, group->second);
-    CountOvertakes(request, group->second);
+    queue_.CountOvertakes(request, group->second);
   }
   for (const RequestId id : alive_) {
     Request& waits = requests_.at(id);
     if (!request.restart() && waits.order < request.order) ++waits.passed;
   }
   queue_.CheckBatch(request, group->second, decision);
+  losses_.TakeAdmission(request, group->second);
   group->second.Admit(request);
 }
 
@@ -332,52 +346,6 @@ void Checker::TakePreemption(const Decision& decision, Request& request) {
   request.state = State::kPreempted;
   group.End(request);
   if (!request.sequence || group.Find(*request.sequence) == nullptr) Requeue(request);
-}
-
-// A waiting request is overtaken if it arrived before the admitted one and fits the group. A
-// preempted request comes before all new ones, so it overtakes only older preempted ones.
-void Checker::CountOvertakes(const Request& admitted, const GroupModel& group) {
-  const bool restart = admitted.restart();
-  const std::uint32_t bound = queue_.MaxOvertakes();
-  for (const RequestId id : alive_) {
-    Request& waits = requests_.at(id);
-    if (!waits.waiting() || waits.order >= admitted.order || waits.refused) continue;
-    if (!group.Fits(waits)) continue;
-    if (restart && !waits.restart()) continue;
-    if (waits.restart()) {
-      findings_.Add("G6", Name(id) + " was preempted, waits, and is overtaken by " +
-                              Name(admitted.arrival.request));
-    } else if (++waits.overtaken > bound) {
-      findings_.Add("G6", Name(id) + " is overtaken " + std::to_string(waits.overtaken) +
-                              " times; the bound is " + std::to_string(bound));
-    }
-  }
-}
-
-// Assumes that all requests before it run one after the other, one token a step.
-std::uint64_t Checker::MostSteps() const {
-  const bool simple = config_.order == Order::kFcfs && config_.max_decode_rows == 1 &&
-                      config_.admission == AdmissionMode::kGuaranteed &&
-                      config_.batching == Batching::kContinuous &&
-                      config_.prefill == Prefill::kChunked;
-  if (!simple) return 0;
-  std::uint64_t steps = 0;
-  for (const RequestId id : alive_) steps += requests_.at(id).WorstCase() + config_.pipeline_depth;
-  return steps;
-}
-
-void Checker::CountWaiting() {
-  if (groups_.size() != 1) return;  // the bound holds for one group only
-  // Each request before it may be computed twice.
-  const bool twice = groups_.begin()->second.capacity().length_rule == LengthRule::kRecompute;
-  for (const RequestId id : alive_) {
-    Request& request = requests_.at(id);
-    if (!request.waiting() || request.most_steps == 0 || request.recomputed) continue;
-    const std::uint64_t most = twice ? 2 * request.most_steps : request.most_steps;
-    if (++request.steps_waited <= most) continue;
-    findings_.Add("G6", Name(id) + " waits " + std::to_string(request.steps_waited) +
-                            " steps; the bound is " + std::to_string(most));
-  }
 }
 
 void Checker::CheckStarted(const Outputs& out) {
@@ -439,25 +407,28 @@ void Checker::CheckProgress() {
   }
 }
 
-const RequestModel* Checker::OldestWaiting() const {
-  const Request* oldest = nullptr;
+// The front of the group's queue with first-come order.
+const RequestModel* Checker::FirstWaiting(const GroupModel& group) const {
+  const auto before = [](const Request& a, const Request& b) {
+    return a.restart() != b.restart() ? a.restart() : a.order < b.order;
+  };
+  const Request* first = nullptr;
   for (const RequestId id : alive_) {
     const Request& request = requests_.at(id);
-    if (request.waiting() && (oldest == nullptr || request.order < oldest->order)) {
-      oldest = &request;
-    }
+    if (!request.waiting() || !group.Fits(request)) continue;
+    if (first == nullptr || before(request, *first)) first = &request;
   }
-  return oldest;
+  return first;
 }
 
 void Checker::CheckQueue(GroupId id, const GroupModel& group) {
-  const Request* oldest = OldestWaiting();
-  if (oldest == nullptr) return;
+  const Request* first = FirstWaiting(group);
+  if (first == nullptr) return;
   const bool plain = config_.order == Order::kFcfs && config_.prefill == Prefill::kChunked &&
                      config_.batching == Batching::kContinuous &&
                      config_.admission == AdmissionMode::kGuaranteed && groups_.size() == 1;
-  if (plain && group.HasRoomFor(*oldest, requests_)) {
-    return findings_.Add("G4", Name(oldest->arrival.request) + " could be admitted and waits");
+  if (plain && losses_.MayJoin(*first, group) && group.HasRoomFor(*first, requests_)) {
+    return findings_.Add("G4", Name(first->arrival.request) + " could be admitted and waits");
   }
   if (group.running() > 0 || group.in_flight() > 0) return;
   for (const RequestId waits : alive_) {

@@ -4,8 +4,8 @@
 // can check a recorded run as well as a simulated one.
 //
 // KvModel checks G1. EventOracle checks G2 and G3. GroupModel checks G3, G4, G5 and G8. Checker
-// and QueueModel check G6 and G7. G9 (same inputs, same outputs) needs a second core: see
-// sim/run.h.
+// and QueueModel check G6 and G7, LossModel checks G10. G9 (same inputs, same outputs) needs a
+// second core: see sim/run.h.
 //
 // After the first finding the model may be wrong, so later findings may be consequences of it.
 #pragma once
@@ -24,6 +24,7 @@
 #include "sim/checker/event_oracle.h"
 #include "sim/checker/findings.h"
 #include "sim/checker/group_model.h"
+#include "sim/checker/loss_model.h"
 #include "sim/checker/queue_model.h"
 #include "sim/checker/request_model.h"
 #include "sim/model/core_model.h"
@@ -58,8 +59,9 @@ class Checker {
   void On(const scheduler::GroupLost& lost);
   void On(const scheduler::Drain&) { draining_ = true; }
   void On(const scheduler::ForgetPrefixes&) {}
+  void On(const scheduler::Tick&) {}
 
-  void Lose(GroupId group, const std::string& reason);
+  void Lose(const scheduler::GroupLost& lost);
   void EndSequence(Request& request);
   // A preempted request waits again once its last results arrived.
   void Requeue(Request& request);
@@ -74,18 +76,14 @@ class Checker {
   void TakePreemption(const Decision& decision, Request& request);
   void TakeDeferral(const Decision& decision, Request& request);
   void CheckDecisionCounts(const scheduler::Outputs& out);
-  void CountOvertakes(const Request& admitted, const GroupModel& group);
-  // G6 as a number of steps, for first-come order with full reservations; else 0.
-  std::uint64_t MostSteps() const;
   static bool IsLate(const Request& request, const SequenceResult& part);
-  void CountWaiting();
   void CheckStarted(const scheduler::Outputs& out);
   void CheckPlan(const scheduler::PlanOut& plan, const scheduler::StepInfo& info);
 
   void CheckCounters(const scheduler::Snapshot& state);
   void CheckProgress();
   void CheckQueue(GroupId id, const GroupModel& group);
-  const Request* OldestWaiting() const;
+  const Request* FirstWaiting(const GroupModel& group) const;
   void CheckWorstCases();
 
   const scheduler::Config config_;
@@ -96,6 +94,8 @@ class Checker {
   std::map<GroupId, GroupModel> groups_;
   std::set<RequestId> alive_;  // waiting, admitted or preempted
   QueueModel queue_{config_, requests_, alive_, findings_};
+  LossModel losses_{config_, requests_, alive_, groups_, oracle_, findings_};
+  Time now_{};
   std::uint64_t arrivals_ = 0;
   std::set<SequenceId> used_ids_;
   std::uint64_t preemptions_ = 0;

@@ -24,6 +24,7 @@ GroupModel::GroupModel(const Config& config, const GroupUp& up, Findings& findin
     : config_(config),
       id_(up.group),
       epoch_(up.epoch),
+      arithmetic_class_(up.arithmetic_class),
       capacity_(up.capacity),
       findings_(findings),
       kv_(config, up.capacity) {}
@@ -468,7 +469,7 @@ bool GroupModel::HasRoomForAll(const std::map<RequestId, RequestModel>& requests
 
 bool GroupModel::Fits(const RequestModel& request) const {
   const std::uint64_t worst = request.WorstCase();
-  if (worst > capacity_.max_sequence_length) return false;
+  if (!SameArithmetic(request) || worst > capacity_.max_sequence_length) return false;
   if (config_.max_batch_total_tokens > 0 && worst > config_.max_batch_total_tokens) return false;
   if (worst > std::uint64_t{capacity_.blocks} * capacity_.block_size) return false;
   if (kv_.WindowBlocksFor(worst) > capacity_.window_blocks) return false;

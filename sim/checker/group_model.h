@@ -59,7 +59,10 @@ class GroupModel {
  public:
   GroupModel(const scheduler::Config& config, const scheduler::GroupUp& up, Findings& findings);
 
+  GroupId id() const { return id_; }
   Epoch epoch() const { return epoch_; }
+  std::uint64_t arithmetic_class() const { return arithmetic_class_; }
+  const std::map<SequenceId, SequenceModel>& sequences() const { return sequences_; }
   const GroupCapacity& capacity() const { return capacity_; }
   std::uint32_t step_tokens() const {
     return std::min(config_.max_step_tokens, capacity_.max_step_tokens);
@@ -98,6 +101,11 @@ class GroupModel {
   // Whether the worst cases of all running requests fit together. Then no decode waits for memory.
   bool HasRoomForAll(const std::map<RequestId, RequestModel>& requests) const;
   bool Fits(const RequestModel& request) const;
+  // Whether the group computes the bits of the request's output so far.
+  bool SameArithmetic(const RequestModel& request) const {
+    return config_.recovery_timeout == Duration(0) || request.received() == 0 ||
+           request.arithmetic_class == arithmetic_class_;
+  }
   // Whether guaranteed admission could admit the request.
   bool HasRoomFor(const RequestModel& request,
                   const std::map<RequestId, RequestModel>& requests) const;
@@ -155,6 +163,7 @@ class GroupModel {
   const scheduler::Config config_;
   const GroupId id_;
   const Epoch epoch_;
+  const std::uint64_t arithmetic_class_;
   const GroupCapacity capacity_;
   Findings& findings_;
   GroupKv kv_;

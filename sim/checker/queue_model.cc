@@ -102,6 +102,59 @@ void QueueModel::CheckBatch(const RequestModel& admitted, const GroupModel& grou
   findings_.Add("G5", Name(admitted.arrival.request) + " joins a batch that has no place for it");
 }
 
+// A waiting request is overtaken if it arrived before the admitted one and fits the group. A
+// preempted request comes before all new ones, so it overtakes only older preempted ones.
+void QueueModel::CountOvertakes(const RequestModel& admitted, const GroupModel& group) {
+  const bool restart = admitted.restart();
+  const std::uint32_t bound = MaxOvertakes();
+  for (const RequestId id : alive_) {
+    RequestModel& waits = requests_.at(id);
+    if (!waits.waiting() || waits.order >= admitted.order || waits.refused) continue;
+    if (!group.Fits(waits)) continue;
+    if (restart && !waits.restart()) continue;
+    if (waits.restart()) {
+      findings_.Add("G6", Name(id) + " was preempted, waits, and is overtaken by " +
+                              Name(admitted.arrival.request));
+    } else if (++waits.overtaken > bound) {
+      findings_.Add("G6", Name(id) + " is overtaken " + std::to_string(waits.overtaken) +
+                              " times; the bound is " + std::to_string(bound));
+    }
+  }
+}
+
+// Assumes that all requests before it run one after the other, one token a step.
+std::uint64_t QueueModel::MostSteps() const {
+  const bool simple = config_.order == Order::kFcfs && config_.max_decode_rows == 1 &&
+                      config_.admission == scheduler::AdmissionMode::kGuaranteed &&
+                      config_.batching == scheduler::Batching::kContinuous &&
+                      config_.prefill == scheduler::Prefill::kChunked;
+  if (!simple) return 0;
+  std::uint64_t steps = 0;
+  for (const RequestId id : alive_) steps += requests_.at(id).WorstCase() + config_.pipeline_depth;
+  return steps;
+}
+
+void QueueModel::CountWaiting(const GroupCapacity& capacity) {
+  // Each request before it may be computed twice.
+  const bool twice = capacity.length_rule == LengthRule::kRecompute;
+  for (const RequestId id : alive_) {
+    RequestModel& request = requests_.at(id);
+    if (!request.waiting() || request.most_steps == 0 || request.recomputed) continue;
+    const std::uint64_t most = twice ? 2 * request.most_steps : request.most_steps;
+    if (++request.steps_waited <= most) continue;
+    findings_.Add("G6", Name(id) + " waits " + std::to_string(request.steps_waited) +
+                            " steps; the bound is " + std::to_string(most));
+  }
+}
+
+void QueueModel::BeginBounds() {
+  for (const RequestId id : alive_) {
+    RequestModel& request = requests_.at(id);
+    request.steps_waited = 0;
+    request.most_steps = MostSteps();
+  }
+}
+
 void QueueModel::CheckReasons(const scheduler::Snapshot& state) const {
   const auto& reasons = state.waiting_for;
   const auto sum = std::accumulate(reasons.begin(), reasons.end(), 0u);

@@ -1,6 +1,6 @@
 // The order of waiting requests, and of the victims of preemption (G6, G7). Exact: it names the one
 // request that the core must choose. The order longest-prefix depends on the prefix cache, which no
-// output shows, so only its bounds are checked (Checker::CountOvertakes).
+// output shows, so only its bounds are checked (QueueModel::CountOvertakes).
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,20 @@ constexpr std::uint32_t kMaxPreemptions = 3;
 class QueueModel {
  public:
   // All references must outlive the object. `alive`: requests that have not ended.
-  QueueModel(const scheduler::Config& config, const std::map<RequestId, RequestModel>& requests,
+  QueueModel(const scheduler::Config& config, std::map<RequestId, RequestModel>& requests,
              const std::set<RequestId>& alive, Findings& findings)
       : config_(config), requests_(requests), alive_(alive), findings_(findings) {}
 
   std::uint32_t MaxOvertakes() const;
   // Call before the request changes its state.
   void TakePreemption(const Decision& decision, RequestModel& request, const GroupModel& group);
+  void CountOvertakes(const RequestModel& admitted, const GroupModel& group);
+  // G6 as a number of steps, for first-come order with full reservations; else 0.
+  std::uint64_t MostSteps() const;
+  // A result of the only group arrived.
+  void CountWaiting(const GroupCapacity& capacity);
+  // What ran is computed again after a loss, so all bounds of steps begin now.
+  void BeginBounds();
   void CheckOrder(const RequestModel& admitted, const GroupModel& group) const;
   // Batching::kStatic: a batch is admitted in one step, with equal lengths if it must be.
   void CheckBatch(const RequestModel& admitted, const GroupModel& group, const Decision& decision);
@@ -44,7 +51,7 @@ class QueueModel {
     friend bool operator==(const Batch&, const Batch&) = default;
   };
   const scheduler::Config& config_;
-  const std::map<RequestId, RequestModel>& requests_;
+  std::map<RequestId, RequestModel>& requests_;
   const std::set<RequestId>& alive_;
   Findings& findings_;
   std::map<std::optional<GroupId>, Batch> batches_;

@@ -26,9 +26,13 @@ struct RequestModel {
   State state = State::kWaiting;
   std::vector<TokenId> tokens;  // reported to the client
   std::optional<std::uint32_t> finish_at;
-  std::uint32_t starts = 0;       // Started events
-  std::uint32_t preemptions = 0;  // for memory
-  bool recomputed = false;        // preempted as it passed the original length
+  std::uint32_t starts = 0;            // Started events
+  std::uint32_t preemptions = 0;       // for memory
+  bool recomputed = false;             // preempted as it passed the original length
+  bool lost = false;                   // its group was lost
+  std::uint32_t losses = 0;            // for which a request may be to blame
+  std::uint64_t arithmetic_class = 0;  // of its last group
+  std::optional<Time> fails_at;        // no group that is up can continue it
   std::uint32_t overtaken = 0;
   std::uint32_t passed = 0;            // overtaken, by requests of all groups
   std::uint64_t steps_waited = 0;      // results that arrived while it waited
@@ -41,7 +45,8 @@ struct RequestModel {
   std::optional<SequenceId> sequence;
   std::optional<GroupId> leaves;  // kPreempted: the group whose last results are in flight
 
-  bool restart() const { return preemptions > 0 || recomputed; }
+  bool restart() const { return preemptions > 0 || recomputed || lost; }
+  bool suspect() const { return losses >= 2; }
   bool waiting() const { return state == State::kWaiting; }
   bool done() const { return state == State::kDone; }
   std::uint32_t received() const { return static_cast<std::uint32_t>(tokens.size()); }

@@ -41,6 +41,7 @@ std::optional<std::string> CoreModel::Check(const Input& input, const Outputs& o
   try {
     std::visit([this, &core_outputs](const auto& what) { On(what, core_outputs); }, input.what);
     if (stopped_) return std::nullopt;
+    FailOverdue(core_outputs);
     MakeSteps(core_outputs);
     waiting_.Explain(!groups_.empty(), now_, core_outputs);
     for (auto& [id, group] : groups_) group.ExpectPinChanges(core_outputs);
@@ -118,29 +119,48 @@ void CoreModel::On(const StepDone& done, OutputReader& core_outputs) {
 void CoreModel::On(const GroupUp& up, OutputReader& core_outputs) {
   const GroupCapacity& capacity = up.capacity;
   stopped_ = stopped_ || capacity.blocks > kMostBlocks;
-  Lose(up.group, core_outputs);
+  Lose({up.group, up.epoch, ""}, core_outputs);
   if (groups_.empty()) waiting_.MarkAll();
   groups_.try_emplace(up.group, config_, up, lengths_);
   placement_.Up(up.group);
+  SetDeadlines();
 }
 
 void CoreModel::On(const GroupLost& lost, OutputReader& core_outputs) {
   const auto group = groups_.find(lost.group);
-  if (group != groups_.end() && group->second.epoch() == lost.epoch) Lose(lost.group, core_outputs);
+  if (group != groups_.end() && group->second.epoch() == lost.epoch) Lose(lost, core_outputs);
 }
 
 void CoreModel::On(const ForgetPrefixes& what, OutputReader&) {
   for (auto& [id, group] : groups_) group.Forget(what);
 }
 
-void CoreModel::Lose(GroupId id, OutputReader& core_outputs) {
-  const auto group = groups_.find(id);
+void CoreModel::Lose(const GroupLost& lost, OutputReader& core_outputs) {
+  const auto group = groups_.find(lost.group);
   if (group == groups_.end()) return;
-  group->second.Lose(now_, core_outputs);
+  GroupLost loss = lost;
+  loss.in_order = lost.in_order || draining_;
+  group->second.Lose(loss, now_, core_outputs);
   Requeue(group->second, core_outputs);
   groups_.erase(group);
-  placement_.Down(id);
+  placement_.Down(lost.group);
   if (groups_.empty()) waiting_.MarkAll();
+  SetDeadlines();
+}
+
+void CoreModel::SetDeadlines() {
+  const auto continues = [this](const ModelRequest& request) {
+    return std::ranges::any_of(groups_,
+                               [&request](const auto& each) { return each.second.Fits(request); });
+  };
+  waiting_.SetDeadlines(continues, now_);
+}
+
+void CoreModel::FailOverdue(OutputReader& core_outputs) {
+  for (const RequestId request : waiting_.Overdue(now_)) {
+    waiting_.Remove(request);
+    Refuse(request, {Budget::kGroup, 1, 0}, core_outputs);
+  }
 }
 
 void CoreModel::Requeue(ModelGroup& group, OutputReader& core_outputs) {
@@ -183,7 +203,9 @@ bool CoreModel::MakeStep(ModelGroup& group, Reach reach, OutputReader& core_outp
 
 WaitingModel::Fits CoreModel::FitsOf(const ModelGroup& group) const {
   return [this, &group](const ModelRequest& request) {
-    return !group.WhyNever(request.arrival) || WhyNever(request.arrival);
+    if (group.Fits(request)) return true;
+    const bool waits = request.restart() && config_.recovery_timeout > Duration(0);
+    return !waits && WhyNever(request.arrival);
   };
 }
 
@@ -213,7 +235,9 @@ const ModelWaiting* CoreModel::Candidate(const ModelGroup& group) const {
   const ModelWaiting* const front = waiting_.Front(FitsOf(group));
   if (!group.TakesEquals()) return front;
   const ModelWaiting* request = front;
-  while (request != nullptr && group.WhyNotNow(*request)) request = waiting_.After(*request);
+  while (request != nullptr && (request->fails_at || group.WhyNotNow(*request))) {
+    request = waiting_.After(*request);
+  }
   return request != nullptr ? request : front;
 }
 
@@ -316,7 +340,7 @@ std::vector<GroupOffer> CoreModel::Offers(const ModelWaiting& request, const Mod
                                           Reach reach) const {
   std::vector<GroupOffer> offers;
   for (const auto& [id, each] : groups_) {
-    if (each.WhyNever(request.arrival)) continue;
+    if (!each.Fits(request)) continue;
     GroupOffer offer;
     offer.group = id;
     offer.shortage = each.WhyNotNow(request);

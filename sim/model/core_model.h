@@ -63,8 +63,11 @@ class CoreModel {
   void On(const scheduler::GroupLost& lost, OutputReader& core_outputs);
   void On(const scheduler::ForgetPrefixes& what, OutputReader& core_outputs);
   void On(const scheduler::Drain&, OutputReader&) { draining_ = true; }
+  void On(const scheduler::Tick&, OutputReader&) {}
 
-  void Lose(GroupId group, OutputReader& core_outputs);
+  void Lose(const scheduler::GroupLost& lost, OutputReader& core_outputs);
+  void SetDeadlines();
+  void FailOverdue(OutputReader& core_outputs);
   void Requeue(ModelGroup& group, OutputReader& core_outputs);
   void EndWaiting(RequestId request, OutputReader& core_outputs);
   Decision Say(RequestId request, DecisionKind kind) const;

@@ -20,7 +20,7 @@ std::uint32_t RowsOf(const ModelRequest& request) { return std::max(1u, request.
 }  // namespace
 
 GroupMemory::GroupMemory(const Config& config, const GroupUp& up, ExpectedLengths& lengths)
-    : GroupNeeds(config, up.capacity, lengths),
+    : GroupNeeds(config, up, lengths),
       id_(up.group),
       lengths_(lengths),
       store_(config, up.capacity) {}
@@ -288,6 +288,7 @@ ModelSequence& GroupMemory::Add(ModelRequest request, SequenceId id, const Store
   ModelSequence& sequence = sequences_[id];
   static_cast<ModelRequest&>(sequence) = std::move(request);
   sequence.sequence = id;
+  sequence.arithmetic_class = arithmetic_class_;
   sequence.root = RootOf(sequence);
   const bool short_text =
       capacity_.length_rule == LengthRule::kRecompute && LengthOf(sequence) == 0;
@@ -462,10 +463,20 @@ void GroupMemory::ExpectPinChanges(OutputReader& core_outputs) {
   }
 }
 
-void GroupMemory::Lose(Time now, OutputReader& core_outputs) {
+void GroupMemory::Lose(const scheduler::GroupLost& lost, Time now, OutputReader& core_outputs) {
   for (auto& [id, sequence] : sequences_) {
-    if (sequence.preempted) preempted_.push_back(sequence);
-    if (!sequence.retiring) Finish(sequence, now, core_outputs);
+    if (sequence.retiring && !sequence.preempted) continue;
+    const bool blamed = recovers() ? sequence.suspect() && !lost.in_order : !sequence.preempted;
+    if (blamed) {
+      Finish(sequence, now, core_outputs);
+    } else if (recovers()) {
+      sequence.lost = true;
+      sequence.losses += lost.in_order ? 0 : 1;
+      Decision lost_here = Say(sequence, DecisionKind::kLost, now);
+      lost_here.needed = sequence.losses;
+      core_outputs.Expect(lost_here);
+    }
+    if (!blamed) preempted_.push_back(sequence);
   }
   store_.ForgetAll();
   ExpectPinChanges(core_outputs);

@@ -31,6 +31,7 @@ class GroupMemory : protected GroupNeeds {
   GroupId id() const { return id_; }
   std::uint32_t running() const;
   std::optional<RequestId> OldestRunning() const;
+  using GroupNeeds::Fits;
   using GroupNeeds::WhyNever;
   // Preempted requests that no plan in flight names.
   std::vector<ModelRequest> TakePreempted() { return std::exchange(preempted_, {}); }
@@ -39,7 +40,7 @@ class GroupMemory : protected GroupNeeds {
   bool FinishAt(RequestId request, std::uint32_t tokens, Time now, OutputReader& core_outputs);
   void Forget(const scheduler::ForgetPrefixes& what) { store_.Forget(what.tenant, what.made_by); }
   void ExpectPinChanges(OutputReader& core_outputs);
-  void Lose(Time now, OutputReader& core_outputs);
+  void Lose(const scheduler::GroupLost& lost, Time now, OutputReader& core_outputs);
   void AddTo(scheduler::Snapshot& sum) const;
 
  protected:

@@ -77,6 +77,11 @@ std::optional<Shortage> GroupNeeds::WhyNever(const Arrival& arrival) const {
   return std::nullopt;
 }
 
+bool GroupNeeds::Fits(const ModelRequest& request) const {
+  if (WhyNever(request.arrival)) return false;
+  return !recovers() || request.generated.empty() || request.arithmetic_class == arithmetic_class_;
+}
+
 bool GroupNeeds::NeedsEveryRow(const ModelRequest& request) {
   return request.arrival.logprobs.prompt_logprobs && request.generated.empty();
 }

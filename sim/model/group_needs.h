@@ -18,13 +18,19 @@ namespace penstock::sim {
 class GroupNeeds {
  public:
   // `lengths` must outlive the object.
-  GroupNeeds(const scheduler::Config& config, const GroupCapacity& capacity,
+  GroupNeeds(const scheduler::Config& config, const scheduler::GroupUp& up,
              const ExpectedLengths& lengths)
-      : config_(config), capacity_(capacity), expected_(lengths) {}
+      : config_(config),
+        capacity_(up.capacity),
+        arithmetic_class_(up.arithmetic_class),
+        expected_(lengths) {}
 
   std::optional<scheduler::Shortage> WhyNever(const scheduler::Arrival& arrival) const;
+  // It can compute the request, and the bits of its output so far.
+  bool Fits(const ModelRequest& request) const;
 
  protected:
+  bool recovers() const { return config_.recovery_timeout > Duration(0); }
   bool padded() const { return capacity_.cells > 0; }
   std::uint32_t StepTokens() const;
   std::uint32_t PrefillTokens() const;
@@ -43,6 +49,7 @@ class GroupNeeds {
 
   const scheduler::Config config_;
   const GroupCapacity capacity_;
+  const std::uint64_t arithmetic_class_;
 
  private:
   const ExpectedLengths& expected_;

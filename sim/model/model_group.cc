@@ -41,6 +41,9 @@ std::uint32_t ModelGroup::CachedTokens(const ModelRequest& request) const {
 }
 
 std::optional<Shortage> ModelGroup::WhyNotNow(const ModelRequest& request) const {
+  const bool suspect =
+      std::ranges::any_of(sequences_, [](const auto& each) { return each.second.suspect(); });
+  if (!sequences_.empty() && (suspect || request.suspect())) return Shortage{Budget::kAlone, 1, 0};
   const std::uint32_t now = running();
   if (config_.batching == Batching::kStatic && now > 0) {
     const bool joins = config_.static_grouping == StaticGrouping::kWindow ||

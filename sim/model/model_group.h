@@ -25,6 +25,7 @@ class ModelGroup : private GroupMemory {
   using GroupMemory::Cancel;
   using GroupMemory::ExpectPinChanges;
   using GroupMemory::FinishAt;
+  using GroupMemory::Fits;
   using GroupMemory::Forget;
   using GroupMemory::id;
   using GroupMemory::Lose;

@@ -18,11 +18,15 @@ struct ModelRequest {
   std::uint64_t number = 0;        // of arrival
   std::vector<TokenId> generated;  // reported tokens
   std::uint32_t preemptions = 0;
-  bool recomputed = false;  // preempted as it passed the original length
+  bool recomputed = false;             // preempted as it passed the original length
+  bool lost = false;                   // its group was lost
+  std::uint32_t losses = 0;            // for which a request may be to blame
+  std::uint64_t arithmetic_class = 0;  // of its last group
   std::optional<std::uint32_t> finish_at;
 
   RequestId id() const { return arrival.request; }
-  bool restart() const { return preemptions > 0 || recomputed; }
+  bool restart() const { return preemptions > 0 || recomputed || lost; }
+  bool suspect() const { return losses >= 2; }
   std::uint32_t candidates() const { return arrival.sampling.Candidates(); }
   std::uint32_t prompt() const { return static_cast<std::uint32_t>(arrival.prompt.size()); }
   std::uint32_t received() const { return static_cast<std::uint32_t>(generated.size()); }

@@ -149,6 +149,25 @@ void WaitingModel::FinishAt(RequestId request, std::uint32_t tokens) {
   }
 }
 
+void WaitingModel::SetDeadlines(const Fits& continues, Time now) {
+  for (ModelWaiting& each : all_) {
+    if (!each.restart() || config_.recovery_timeout == Duration(0)) continue;
+    if (continues(each)) {
+      each.fails_at.reset();
+    } else if (!each.fails_at) {
+      each.fails_at = now + config_.recovery_timeout;
+    }
+  }
+}
+
+std::vector<RequestId> WaitingModel::Overdue(Time now) const {
+  std::vector<RequestId> overdue;
+  for (const ModelWaiting& each : all_) {
+    if (each.fails_at && *each.fails_at <= now) overdue.push_back(each.id());
+  }
+  return overdue;
+}
+
 // What is left of a step differs in every step, so only another budget is a new reason there.
 bool WaitingModel::Recorded(const ModelWaiting& request, const Shortage& reason,
                             std::optional<RequestId> behind) {

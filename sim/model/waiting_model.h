@@ -21,6 +21,7 @@ struct ModelWaiting : ModelRequest {
   scheduler::Shortage reason;
   std::optional<RequestId> behind;
   std::uint32_t overtaken = 0;
+  std::optional<Time> fails_at;  // no group that is up can continue it
 };
 
 class WaitingModel {
@@ -41,6 +42,10 @@ class WaitingModel {
   // Removes a request that a group admits. It overtakes all requests that arrived earlier.
   ModelRequest Admit(RequestId request);
   void FinishAt(RequestId request, std::uint32_t tokens);
+  // Groups came or went. `continues`: a group that is up can continue the request.
+  void SetDeadlines(const Fits& continues, Time now);
+  // Restarts that waited for too long, by arrival.
+  std::vector<RequestId> Overdue(Time now) const;
 
   // The first waiting request, among those that fit. Null: there is none, or only the core knows it
   // (longest-prefix).

@@ -74,7 +74,7 @@ def test_groups_of_one_process_serve_and_a_failed_group_restarts(run, folder):
     router.wait_metric('penstock_group_up{group="1"}', lambda value: value == 1)
     streams = [router.generate_stream(f"prompt {i}", max_new_tokens=60) for i in range(4)]
     ends = [json.loads(list(stream)[-1]) for stream in streams]
-    assert sorted("error" in end for end in ends) == [False, False, True, True], ends
+    assert not any("error" in end for end in ends), ends  # two continued on the other group
     router.wait_metric('penstock_group_up{group="1"}', lambda value: value == 1)
     assert router.metrics()['penstock_group_losses_total{group="1"}'] == 1
     streams = [router.generate_stream(f"prompt {i}", max_new_tokens=60) for i in range(4)]

@@ -113,7 +113,7 @@ def test_exit_codes_of_the_manual(tmp_path, taken_port):
         (3, launch(model=tmp_path)),
         (4, launch("--kv-cache-memory", "4096GiB")),
         (5, launch("--device", "cuda")),
-        (6, simulate("--faults", "kill at=1")),
+        (6, simulate("--faults", "kill at=1", "--restart", "never")),
         (7, simulate("--port", taken_port)),
     ]
     for expected, process in cases:

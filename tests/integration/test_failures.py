@@ -18,7 +18,7 @@ def health(server):
 
 
 def test_a_killed_rank_ends_the_stream_with_one_error_and_the_launcher_names_it(simulated):
-    server = simulated("--step-time", "50ms", ranks=2)
+    server = simulated("--step-time", "50ms", "--restart", "never", ranks=2)
     stream = server.stream("/v1/completions", {
         "model": "tgi", "prompt": "x", "max_tokens": 400, "stream": True})
     for _ in range(3):
@@ -38,7 +38,7 @@ def test_a_killed_rank_ends_the_stream_with_one_error_and_the_launcher_names_it(
 
 
 def test_a_hung_idle_rank_is_not_reported_as_a_drain(simulated):
-    server = simulated("--rank-timeout", "500ms", ranks=2)
+    server = simulated("--rank-timeout", "500ms", "--restart", "never", ranks=2)
     os.kill(server.pid_of("penstock-simshard", rank=1), signal.SIGSTOP)
     assert server.wait_exit(30) == 6
     assert "had been stopped" in server.lines[-1]

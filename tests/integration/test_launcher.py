@@ -225,7 +225,7 @@ def test_ready_block_then_an_orderly_stop(launch, tmp_path):
 
 
 def test_a_killed_rank_is_named_with_its_last_lines(launch, tmp_path):
-    process = launch("--num-shard", "2")
+    process = launch("--num-shard", "2", "--restart", "never")
     wait_ready(process)
     pid = children(process)["--rank=1"]
     os.kill(pid, signal.SIGKILL)

@@ -64,7 +64,7 @@ def limited_group():
 def test_a_shard_that_the_kernel_killed_for_memory_is_named_with_its_plan(limited_group):
     group, limit_file = limited_group
     process = Process(["/bin/sh", "-c", JOIN, group, BIN / "penstock-launcher", "--model-id",
-                       DEMO_MODEL, "--port", "0"])
+                       DEMO_MODEL, "--port", "0", "--restart", "never"])
     try:
         process.wait_line("is ready after")
         [started] = [line for line in process.lines if "memory plan of rank 0" in line]

@@ -17,6 +17,16 @@ constexpr OptionSpec kProcessRows[] = {
                "Time after which a local shard counts as lost if it is stopped or does not answer "
                "during a step; 0: never.",
                {.advanced = true}),
+    OptionSpec(
+        "restart", OneOf("always|never"), "always",
+        "Whether the launcher starts the only replica group again after its loss; never: the "
+        "server ends. One of several groups is always started again.",
+        {.advanced = true, .components = kLauncher | kRouter}),
+    OptionSpec(
+        "recovery-timeout", Duration(0, 86400), "60s",
+        "Longest time that a running request waits for a replica group after the loss of its "
+        "own; 0: it ends with its group.",
+        {.advanced = true}),
     OptionSpec("socket-dir", Type::kPath, "",
                "Folder in which the launcher makes a private folder for shard sockets; unset: "
                "$XDG_RUNTIME_DIR, else /tmp.",

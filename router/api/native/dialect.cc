@@ -28,7 +28,8 @@ constexpr docs::Shape kShapes[] = {
      "behind_other_key?:boolean totals_ms:object spans:LedgerSpan[] spans_left_out:integer"},
     {"RequestRecord",
      "request:integer client_id:string state:string prompt_tokens:integer "
-     "generated_tokens:integer cached_tokens:integer preemptions:integer waits_for?:Wait "
+     "generated_tokens:integer cached_tokens:integer preemptions:integer "
+     "losses:integer waits_for?:Wait "
      "prefix_miss?:PrefixMiss ledger?:Ledger decisions:Decision[]"},
     {"CachedPrompt",
      "id:integer prompt:string tokens:integer blocks:integer group:integer uses:integer "

@@ -107,7 +107,8 @@ void Request(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange>
   json::AppendMembers(body, "request", record->request.value(), "client_id", record->client_id,
                       "state", record->state, "prompt_tokens", record->prompt_tokens,
                       "generated_tokens", record->generated_tokens, "cached_tokens",
-                      record->cached_tokens, "preemptions", record->preemptions);
+                      record->cached_tokens, "preemptions", record->preemptions, "losses",
+                      record->losses);
   AppendBlocked(body, *record);
   AppendPrefixMiss(body, *record, admin);
   if (record->ledger) AppendLedger(body, *record->ledger);

@@ -36,6 +36,7 @@ const KINDS = {
   queue_prefix: "another request is about to compute the same prefix",
   queue_join_size: "too few requests to join together",
   queue_cells: "the padded batch would be too large",
+  queue_alone: "a suspect of two losses runs alone",
 };
 
 export const describe = (kind) => KINDS[kind] ?? kind.replaceAll("_", " ");

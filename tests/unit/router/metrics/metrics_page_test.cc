@@ -53,8 +53,8 @@ constexpr std::pair<std::string_view, std::string_view> kLabels[] = {
     {"admission", "`guaranteed`, `optimistic`, `mixed` (`--admission`)"},
     {"code", "status of HTTP; 499: the client did not take the answer"},
     {"decision",
-     "`queued`, `admitted`, `deferred`, `chunked`, `split`, `preempted`, `refused`, `retired`, "
-     "`finished`"},
+     "`queued`, `admitted`, `deferred`, `chunked`, `split`, `preempted`, `lost`, `refused`, "
+     "`retired`, `finished`"},
     {"dialect", "`tgi`, `openai`, `djl`, `effective`"},
     {"direction", "`plan`, `result`"},
     {"err", "as `kind` of errors; `dropped`: the client left"},
