@@ -492,6 +492,9 @@ class Engine {
   virtual std::size_t ForgetCachedPrompts(const std::string&, std::optional<std::uint64_t>) {
     return 0;
   }
+  // Prompts of a tenant that come later read nothing from the prefix cache that was computed for
+  // earlier ones, and its kept prefixes are released.
+  virtual void FlushPrefixes(const std::string&) {}
 };
 
 }  // namespace penstock::router

@@ -34,7 +34,7 @@ struct Arrival {
   bool ignore_eos = false;
   std::int32_t priority = 0;  // larger is sooner, with Order::kPriority
   GrammarSpec grammar;
-  std::string tenant;      // separates prefix caches; empty = the only tenant
+  std::string tenant;  // separates prefix caches, as does what a NUL parts from it; may be empty
   std::string adapter_id;  // of the shards; also separates prefix caches; empty = no adapter
   std::string trace_id;
   std::uint32_t pinned_tokens = 0;  // leading prompt tokens that stay cached (`cached_prompt`)

@@ -12,6 +12,7 @@
 #include "router/api/openai/dialect.h"
 #include "router/api/responses/dialect.h"
 #include "router/api/sagemaker/dialect.h"
+#include "router/api/sglang/dialect.h"
 #include "router/api/tgi/dialect.h"
 #include "router/api/vectors/dialect.h"
 
@@ -52,6 +53,7 @@ DialectSet MakeDialects(const DialectOptions& options) {
     dialects.push_back(vectors::MakeDialect());
     dialects.push_back(openai::MakeDialect());
     dialects.push_back(ollama::MakeDialect());
+    dialects.push_back(sglang::MakeDialect());
     dialects.push_back(responses::MakeDialect(options.response_store));
   }
   dialects.push_back(effective::MakeDialect(options.batching));

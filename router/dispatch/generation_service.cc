@@ -92,6 +92,7 @@ GenerationService::GenerationService(GenerationServiceOptions options, Metrics& 
           records_,
           ledgers_,
           history_,
+          flushes_,
           options.show_requests,
           [this](decltype(scheduler::Input::what) what) { return core_.Post(std::move(what)); },
           [this](std::shared_ptr<Strand> strand) { pool_.Schedule(std::move(strand)); },
@@ -348,6 +349,11 @@ std::size_t GenerationService::ForgetCachedPrompts(const std::string& tenant,
   if (id) forget.made_by = RequestId(*id);
   core_.Post(std::move(forget));
   return count;
+}
+
+void GenerationService::FlushPrefixes(const std::string& tenant) {
+  ForgetCachedPrompts(tenant, std::nullopt);
+  flushes_.Add(tenant);
 }
 
 void GenerationService::OnPins(const std::vector<scheduler::PinChange>& changes) {

@@ -104,6 +104,7 @@ class GenerationService final : public Engine, private CoreListener {
   std::vector<CachedPrompt> CachedPrompts(const std::string& tenant) const override;
   std::size_t ForgetCachedPrompts(const std::string& tenant,
                                   std::optional<std::uint64_t> id) override;
+  void FlushPrefixes(const std::string& tenant) override;
 
  private:
   void OnApplied(const scheduler::Input& input, const scheduler::Outputs& outputs) override {
@@ -134,6 +135,7 @@ class GenerationService final : public Engine, private CoreListener {
   RequestRecords records_;
   RequestLedgers ledgers_;
   PromptHistory history_;
+  PrefixFlushes flushes_;
   const std::uint32_t block_size_;
   CachedPromptList cached_prompts_;
   std::function<void(LostGroup)> on_lost_;

@@ -24,6 +24,7 @@
 #include "common/ids.h"
 #include "common/time.h"
 #include "router/dispatch/grammar_checker.h"
+#include "router/dispatch/prefix_flushes.h"
 #include "router/dispatch/prompt_history.h"
 #include "router/dispatch/request_ledgers.h"
 #include "router/dispatch/request_records.h"
@@ -46,6 +47,7 @@ struct RequestServices {
   RequestRecords& records;
   RequestLedgers& ledgers;
   PromptHistory& history;
+  const PrefixFlushes& flushes;
   // Whether the text of the request is sent in the trace id, for simulated shards.
   const bool shows_requests = false;
   // Sends an input to the core. False: its mailbox is full or closed.

@@ -20,6 +20,9 @@ EXTERNAL_GROUPS = {
         hidden_states low_memory begin_of_text serde_path_to_error
     """,
     "llama.cpp and Random123": "ggml_type llama_ftype kat_vectors",
+    "SGLang's ways to choose": """
+        token_length_normalized greedy_token_selection unconditional_likelihood_normalized
+    """,
     "libraries of Python and libtorch": "typing_extensions libtorch_cuda",
     "CUDA and JSON schemas": "cudaLaunchHostFunc readOnly writeOnly",
     "patterns that stand for many names": "MakeX CamelCase",

@@ -29,6 +29,10 @@ RERANK = {"query": "Who?", "documents": ["One.", "Two."]}
 PAIR = {"text_1": "One.", "text_2": "Two."}
 VERTEX = {"instances": [INPUTS, CHAT]}
 
+SGLANG = {"text": "Once upon a time", "sampling_params": {"max_new_tokens": 3}}
+SGLANG_LOGPROBS = {**SGLANG, "return_logprob": True, "logprob_start_len": 0, "top_logprobs_num": 2,
+                   "return_text_in_logprobs": True}
+
 # (method, documented path, bodies of requests that are asked one after another)
 ADAPTER = {"name": "a", "folder": str(BUILD / "tests" / "model_adapters" / "fused")}
 BOTH = [
@@ -65,6 +69,12 @@ OURS = [
     ("POST", "/api/chat", [OLLAMA, {**OLLAMA, "stream": False}, {**OLLAMA, "messages": []}, {}, "{"]),
     ("POST", "/api/generate", [GENERATE, {**GENERATE, "stream": False, "raw": True}, {**GENERATE, "suffix": "x"}]),
     ("POST", "/api/show", [{"model": "model"}, "{"]),
+    ("POST", "/generate", [SGLANG, SGLANG_LOGPROBS, {**SGLANG, "text": ["a", "b"]}, {**SGLANG, "stream": True},
+                           {**SGLANG, "sampling_params": {"top_p": 2}}]),
+    ("POST", "/flush_cache", ["{}"]),
+    ("POST", "/concate_and_append_request", [{"src_rids": ["a"], "dst_rid": "b"}, {}]),
+    *[("GET", path, [None]) for path in ("/get_model_info", "/model_info", "/get_server_info", "/server_info",
+                                         "/health_generate")],
     ("POST", "/detokenize", [{"tokens": [5, 6]}, "{"]),
     ("POST", "/v1/responses", [RESPONSE, {**RESPONSE, "stream": True}, {**RESPONSE, "input": 3}, "{"]),
     ("GET", "/v1/responses/{id}", [None]),

@@ -8,6 +8,7 @@
 
 #include "router/api/console/dialect.h"
 #include "router/api/docs/openapi.h"
+#include "router/api/sglang/dialect.h"
 #include "router/api/tgi/generate/flow.h"
 #include "router/api/tgi/handlers.h"
 
@@ -43,8 +44,13 @@ std::vector<Route> SharedRoutes(bool own_keys, Handler root) {
   const Flow stream{.route = "/generate_stream", .mode = Mode::kStream, .own_keys = own_keys};
   const Flow compat{.route = "/", .compat = true, .own_keys = own_keys};
   return {
-      Post("/generate", GenerateWith(generate),
-           {.body = "GenerateRequest", .contents = {{{kJson, "GenerateResponse"}}}}),
+      own_keys ? Post("/generate", sglang::GenerateOr(GenerateWith(generate)),
+                      {.body = "GenerateRequest,SglangGenerateRequest",
+                       .contents = {{{kJson, "GenerateResponse,SglangResult,SglangResults"},
+                                     {kEvents, "SglangResult"}}},
+                       .failure = "SglangErrorResponse"})
+               : Post("/generate", GenerateWith(generate),
+                      {.body = "GenerateRequest", .contents = {{{kJson, "GenerateResponse"}}}}),
       Post("/generate_stream", GenerateWith(stream),
            {.body = "GenerateRequest",
             .contents = {{{kEvents, "StreamResponse"}}},
@@ -112,6 +118,16 @@ class TgiDialect : public Dialect {
   void AppendSchemas(std::string& out) const override { tgi::AppendSchemas(out); }
 };
 
+// Beside TGI's routes it serves bodies of SGLang's on one of their paths.
+class SharedDialect final : public TgiDialect {
+ public:
+  explicit SharedDialect(bool console)
+      : TgiDialect(SharedRoutes(true, HealthOr(console ? console::Page : docs::Redirect))) {}
+  std::vector<const ErrorFormat*> DocumentedErrors() const override {
+    return {&tgi::Errors(), &sglang::Errors()};
+  }
+};
+
 // TGI's HTTP framework refuses with an empty body where other servers say why.
 class StandInDialect final : public TgiDialect {
  public:
@@ -137,8 +153,7 @@ class StandInDialect final : public TgiDialect {
 }  // namespace
 
 std::unique_ptr<const Dialect> MakeDialect(bool console) {
-  return std::make_unique<TgiDialect>(
-      SharedRoutes(true, HealthOr(console ? console::Page : docs::Redirect)));
+  return std::make_unique<SharedDialect>(console);
 }
 
 std::unique_ptr<const Dialect> MakeStandInDialect() { return std::make_unique<StandInDialect>(); }
