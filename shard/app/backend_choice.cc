@@ -19,8 +19,10 @@ namespace {
 // With fewer weights per thread, the barriers cost more than another thread gains.
 constexpr std::uint64_t kWeightBytesPerThread = std::uint64_t{2} << 20;
 
-constexpr const char* kNoQuantization =
-    "--quantize int8 needs backend cpu on a CPU, which quantises weights while it packs them";
+std::string NoQuantization(Quantization quantization) {
+  return "--quantize " + std::string(QuantizationName(quantization)) +
+         " needs backend cpu on a CPU, which quantises weights while it packs them";
+}
 constexpr const char* kNoKvType =
     "--kv-cache-dtype must be that of the model with backend reference; backend cpu has others";
 
@@ -76,7 +78,7 @@ struct Choice {
 absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& model) {
   const bool quantized = model.quantization != Quantization::kNone;
   if (model.quantization == Quantization::kFp8) {
-    return BadOption("quantize", "fp8", "int8 on a CPU; fp8 is for --device cuda");
+    return BadOption("quantize", "fp8", "int8 or int4 on a CPU; fp8 is for --device cuda");
   }
   if (model.kv_type == KvType::kFp8) {
     return BadOption("kv-cache-dtype", "fp8_e4m3fn",
@@ -85,7 +87,7 @@ absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& 
   const bool other_cells = model.kv_type != KvType::kAuto;
   if (options.wanted == "reference") {
     PENSTOCK_RETURN_IF_ERROR(CheckReference());
-    if (quantized) return absl::UnimplementedError(kNoQuantization);
+    if (quantized) return absl::UnimplementedError(NoQuantization(model.quantization));
     if (other_cells) return absl::UnimplementedError(kNoKvType);
     if (options.weight_format == "auto") return Choice{};
     return BadOption("cpu-weights", options.weight_format,
@@ -98,7 +100,7 @@ absl::StatusOr<Choice> Choose(const BackendChoiceOptions& options, const Model& 
   const bool bad_option = absl::IsInvalidArgument(runs) || absl::IsOutOfRange(runs);
   if (options.wanted == "cpu" || vectors || bad_option) return runs;
   if (quantized) {
-    return absl::UnimplementedError(std::string(kNoQuantization) + "; " + Message(runs));
+    return absl::UnimplementedError(NoQuantization(model.quantization) + "; " + Message(runs));
   }
   if (other_cells) {
     return absl::UnimplementedError(std::string(kNoKvType) + "; " + Message(runs));

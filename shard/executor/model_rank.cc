@@ -34,15 +34,6 @@ std::string Stored(const Model& model) {
                             : "config.json does not say";
 }
 
-// "fp8: 28 matrices of the model are expanded while loading: …".
-std::string Expanded(const Model& model) {
-  const QuantizedCount& count = model.quantized;
-  return model.spec.format->name() + ": " + std::to_string(count.matrices) +
-         " matrices of the model are expanded while loading: " + HumanBytes(count.bytes) +
-         " in the files, " + HumanBytes(count.elements * DTypeBytes(model.dtype)) + " in " +
-         std::string(DTypeName(model.dtype));
-}
-
 v1::LoadProgress Stage(std::string_view stage, std::uint64_t done, std::uint64_t total,
                        Duration spent) {
   v1::LoadProgress report;
@@ -155,7 +146,7 @@ absl::Status ModelRank::Load(const LoadCallback& progress) {
             (model_->kv_type != KvType::kAuto
                  ? ", K/V in " + std::string(KvTypeName(model_->kv_type))
                  : ""));
-  if (model_->quantized.matrices > 0) log::Info(Expanded(*model_));
+  if (model_->quantized.matrices > 0) log::Info(DescribeQuantized(*model_));
   PENSTOCK_ASSIGN_OR_RETURN(const std::string plan,
                             DescribeMemoryPlan(planned.needs, planned.memory.free_bytes));
   log::Info(plan);

@@ -13,9 +13,13 @@ enum class Quantization : std::uint8_t {
   kNone,  // in the dtype of the model
   kInt8,  // a byte per weight and a scale per output, made while loading
   kFp8,   // the same with 8-bit floats (e4m3)
+  kInt4,  // 4 bits per weight, a scale and a zero point per 32 columns, made while loading
 };
 
-inline constexpr std::array<std::string_view, 3> kQuantizationNames = {"", "int8", "fp8"};
+inline constexpr std::array<std::string_view, 4> kQuantizationNames = {"", "int8", "fp8", "int4"};
+
+// Of 8 weights of kInt4, with their share of scale and zero point.
+inline constexpr std::uint64_t kInt4Bits = 37;
 
 // The name in the option and in /info; empty for kNone.
 constexpr std::string_view QuantizationName(Quantization quantization) {

@@ -32,6 +32,45 @@ absl::Status CheckpointSource::ReadRows(std::int32_t index, std::uint64_t first,
   return absl::OkStatus();
 }
 
+bool CheckpointSource::HasInt4(std::int32_t index) const {
+  const WeightTarget& target = Target(index);
+  const auto has = [this](const WeightPart& part) {
+    const auto matrix = OpenQuantized(checkpoint_, plan_, part);
+    return matrix.ok() && *matrix != nullptr && part.row_step == 1 &&
+           (*matrix)->HasInt4(part.columns);
+  };
+  return !target.parts.empty() && std::all_of(target.parts.begin(), target.parts.end(), has);
+}
+
+absl::Status CheckpointSource::ReadInt4Rows(std::int32_t index, std::uint64_t first,
+                                            std::uint64_t count, float* out) const {
+  const WeightTarget& target = Target(index);
+  const std::uint64_t columns = target.columns, floats = Int4RowFloats(columns);
+  const std::uint64_t groups = (floats - columns) / 2;
+  std::fill_n(out, count * floats, 0.0f);  // for rows that no part covers
+  std::vector<float> values, scales, zeros;
+  for (const WeightPart& part : target.parts) {
+    const std::uint64_t begin = std::max(first, part.target_row);
+    const std::uint64_t end = std::min(first + count, part.target_row + part.rows.count);
+    if (begin >= end) continue;
+    const std::uint64_t rows = end - begin;
+    values.resize(rows * columns);
+    scales.resize(rows * groups);
+    zeros.resize(rows * groups);
+    PENSTOCK_ASSIGN_OR_RETURN(const auto matrix, OpenQuantized(checkpoint_, plan_, part));
+    PENSTOCK_RETURN_IF_ERROR(matrix->ReadInt4({part.rows.first + begin - part.target_row, rows},
+                                              part.columns,
+                                              {values.data(), scales.data(), zeros.data()}));
+    float* row = out + (begin - first) * floats;
+    for (std::uint64_t i = 0; i < rows; ++i, row += floats) {
+      std::copy_n(values.data() + i * columns, columns, row);
+      std::copy_n(scales.data() + i * groups, groups, row + columns);
+      std::copy_n(zeros.data() + i * groups, groups, row + columns + groups);
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Rows [row, row + count) of the part.
 absl::Status CheckpointSource::ReadPart(const WeightPart& part, std::uint64_t row,
                                         std::uint64_t count, char* out) const {

@@ -14,10 +14,15 @@
 #include <string>
 #include <vector>
 
+#include "shard/weights/formats/stored_format.h"
 #include "shard/weights/loader.h"
 #include "shard/weights/weight_plan.h"
 
 namespace penstock::shard {
+
+constexpr std::uint64_t Int4RowFloats(std::uint64_t columns) {
+  return columns + 2 * ((columns + kInt4Columns - 1) / kInt4Columns);
+}
 
 class WeightSource {
  public:
@@ -34,6 +39,15 @@ class WeightSource {
   // Rows [first, first + count) of a target. Errors name the file.
   virtual absl::Status ReadRows(std::int32_t index, std::uint64_t first, std::uint64_t count,
                                 void* out) const = 0;
+
+  // Whether the checkpoint stores the target's rows as integers of 4 bits in groups that fit
+  // kInt4Columns (formats/stored_format.h).
+  virtual bool HasInt4(std::int32_t) const { return false; }
+  // Then, rows [first, first + count) as float32: of each the values, then the scales and then the
+  // zero points of kInt4Columns columns each. A row has Int4RowFloats numbers.
+  virtual absl::Status ReadInt4Rows(std::int32_t, std::uint64_t, std::uint64_t, float*) const {
+    return absl::UnimplementedError("not stored as integers of 4 bits");
+  }
 
   // A text that differs for other weights. Empty: not known.
   virtual std::string Identity() const { return ""; }
@@ -55,6 +69,9 @@ class CheckpointSource final : public WeightSource {
   DType dtype() const override { return dtype_; }
   absl::Status ReadRows(std::int32_t index, std::uint64_t first, std::uint64_t count,
                         void* out) const override;
+  bool HasInt4(std::int32_t index) const override;
+  absl::Status ReadInt4Rows(std::int32_t index, std::uint64_t first, std::uint64_t count,
+                            float* out) const override;
   std::string Noted() const override { return checkpoint_.Noted(); }
   // Path, size, time of change and checksums of pieces of each file, and where each row of each
   // target is stored. Reads those pieces.

@@ -103,6 +103,10 @@ def test_print_config_shows_that_the_model_is_missing():
 @pytest.mark.parametrize(("options", "isa", "backend"), [
     ([], "avx2", "cpu/avx2"),
     (["--quantize", "int8"], "avx2", "cpu/avx2/int8"),
+    (["--quantize", "int4"], "avx2", "cpu/avx2/int4"),
+    (["--quantize", "int4", "--backend", "reference"], "", "none: --quantize int4 needs backend cpu on a CPU"),
+    (["--cpu-weights", "compressed", "--quantize", "int4"], "",
+     "none: --cpu-weights compressed: must be auto with --quantize int4"),
     (["--cpu-weights", "int16", "--dtype", "bfloat16"], "avx2",
      "none: --cpu-weights int16: must be auto or plain on avx2: int16 needs bfloat16 weights and AVX512_"),
     (["--cpu-weights", "int16", "--dtype", "float32"], "",

@@ -1,5 +1,6 @@
-"""--quantize int8: text stays sane, and as repeatable as without."""
+"""--quantize int8 and int4: text stays sane, and as repeatable as without."""
 
+import pytest
 from penstock_testing import Server, at_once
 
 PROMPTS = ["Once upon a time", "One day, a little dog", "The old mill", "Tom and his mother " * 20]
@@ -10,10 +11,11 @@ def answer_of(server, i):
     return [(token["id"], token["logprob"]) for token in details["tokens"]]
 
 
-def test_answers_do_not_depend_on_the_batch_and_info_says_so():
-    with Server("--quantize", "int8", "--max-step-tokens", "32") as server:
+@pytest.mark.parametrize("weights", ["int8", "int4"])
+def test_answers_do_not_depend_on_the_batch_and_info_says_so(weights):
+    with Server("--quantize", weights, "--max-step-tokens", "32") as server:
         info = server.json("GET", "/info")
-        assert info["quantize"] == "int8" and info["model_backend"].endswith("/int8")
+        assert info["quantize"] == weights and info["model_backend"].endswith("/" + weights)
         alone = [answer_of(server, i) for i in range(len(PROMPTS))]
         assert at_once(len(PROMPTS), lambda i: answer_of(server, i)) == alone
     with Server() as server:

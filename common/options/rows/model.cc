@@ -43,11 +43,13 @@ constexpr OptionSpec kModelRows[] = {
     OptionSpec(
         "quantize", Type::kString, "",
         "int8 stores each weight in one byte, with a scale per output; answers change a little. "
-        "fp8, on a GPU only: the same with 8-bit floats. Unset: weights have the type of --dtype.",
+        "int4, on a CPU only: half a byte, with a scale and a zero point per 32 inputs; answers "
+        "change more. fp8, on a GPU only: as int8, with 8-bit floats. Unset: weights have the type "
+        "of --dtype.",
         {.components = kLauncher | kShard,
-         .refusal = "a quantized checkpoint needs no option; int8, and fp8 on a GPU, quantize the "
-                    "weights while they load",
-         .harmless = "none|int8|fp8"}),
+         .refusal = "a quantized checkpoint needs no option; int8, int4 on a CPU and fp8 on a GPU "
+                    "quantize the weights while they load",
+         .harmless = "none|int8|int4|fp8"}),
     OptionSpec("task", OneOf("auto|generate|embed|classify"), "auto",
                "What the model gives: text, vectors of texts, or classes. auto: by the class in "
                "config.json, and embed for a folder of sentence-transformers.",

@@ -10,11 +10,12 @@ std::optional<std::string_view> OrNull(std::string_view text) {
   return text;
 }
 
-// "int8" of "cpu/avx512/int8/kv-int8", "fp8" of "cuda/fp8"; nothing of "cpu/avx512/kv-int8".
+// "int8" of "cpu/avx512/int8/kv-int8", "int4" of "cpu/avx2/int4", "fp8" of "cuda/fp8"; nothing of
+// "cpu/avx512/kv-int8".
 std::string_view QuantizationOf(std::string_view backend) {
   backend = backend.substr(0, backend.find("/kv-"));
   const std::string_view last = backend.substr(backend.rfind('/') + 1);
-  return last == "int8" || last == "fp8" ? last : std::string_view();
+  return last == "int8" || last == "int4" || last == "fp8" ? last : std::string_view();
 }
 
 std::string_view TaskOf(const ModelFacts& facts) {

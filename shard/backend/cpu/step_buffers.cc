@@ -117,7 +117,7 @@ class StepBuffers::Carver {
     IntegerRows integers;
     integers.stride =
         StrideFor(RoundUp(inner, kStrideUnit) / sizes.format.pack * sizes.format.step_bytes, 1);
-    integers.group_stride = RoundUp(inner, kIntegerGroup) / kIntegerGroup;
+    integers.group_stride = RoundUp(inner, sizes.format.group) / sizes.format.group;
     integers.values = Take(rows * integers.stride);
     integers.groups =
         reinterpret_cast<IntegerGroup*>(Take(rows * integers.group_stride * sizeof(IntegerGroup)));

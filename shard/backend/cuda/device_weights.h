@@ -29,6 +29,7 @@ namespace penstock::shard::cuda {
 constexpr WeightForm FormOf(Quantization quantization) {
   switch (quantization) {
     case Quantization::kNone:
+    case Quantization::kInt4:  // which CheckQuantization refuses
       break;
     case Quantization::kInt8:
       return WeightForm::kInt8;

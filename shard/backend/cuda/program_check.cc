@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "common/bad_option.h"
 #include "common/status.h"
 #include "shard/backend/cuda/experts.h"
 #include "shard/backend/cuda/kernels.h"
@@ -118,6 +119,9 @@ absl::Status CheckBatchInvariant(const Program& program, DType dtype) {
 }
 
 absl::Status CheckQuantization(Quantization quantization, DType dtype) {
+  if (quantization == Quantization::kInt4) {
+    return BadOption("quantize", "int4", "int8 or fp8 on a GPU; int4 is for backend cpu");
+  }
   if (quantization == Quantization::kNone || dtype == DType::kBFloat16) return absl::OkStatus();
   return absl::UnimplementedError("`quantize` " + std::string(QuantizationName(quantization)) +
                                   " on a GPU needs --dtype bfloat16; this model has " +

@@ -90,6 +90,15 @@ void BlockScaledMatrix::Scale(Range columns, const float* scales, const float* z
   }
 }
 
+absl::StatusOr<std::vector<std::uint8_t>> BlockScaledMatrix::ReadValues(Range rows) const {
+  const std::uint64_t row_bytes = layout_.values.row_bytes;
+  const std::uint64_t first = layout_.matrix * layout_.rows + rows.first;
+  std::vector<std::uint8_t> values(rows.count * row_bytes);
+  PENSTOCK_RETURN_IF_ERROR(
+      checkpoint_.Read(*layout_.values.tensor, first * row_bytes, values.size(), values.data()));
+  return values;
+}
+
 absl::Status BlockScaledMatrix::Expand(Range rows, Range columns, float* out) const {
   if (rows.count == 0) return absl::OkStatus();
   const std::uint64_t block_rows = layout_.scales.block_rows, width = GridColumns();
@@ -100,14 +109,38 @@ absl::Status BlockScaledMatrix::Expand(Range rows, Range columns, float* out) co
     PENSTOCK_ASSIGN_OR_RETURN(zeros, ReadZeros(blocks));
   }
   const std::uint64_t row_bytes = layout_.values.row_bytes;
-  const std::uint64_t first = layout_.matrix * layout_.rows + rows.first;
-  std::vector<std::uint8_t> values(rows.count * row_bytes);
-  PENSTOCK_RETURN_IF_ERROR(
-      checkpoint_.Read(*layout_.values.tensor, first * row_bytes, values.size(), values.data()));
+  PENSTOCK_ASSIGN_OR_RETURN(const auto values, ReadValues(rows));
   for (std::uint64_t i = 0; i < rows.count; ++i, out += columns.count) {
     const std::uint64_t line = ((rows.first + i) / block_rows - blocks.first) * width;
     Decode(values.data() + i * row_bytes, columns, out);
     Scale(columns, scales.data() + line, zeros.empty() ? nullptr : zeros.data() + line, out);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BlockScaledMatrix::ReadInt4(Range rows, Range columns, const Int4Rows& out) const {
+  if (rows.count == 0) return absl::OkStatus();
+  constexpr float kMiddle = 8.0f;  // stored values and zero points are this much more
+  const std::uint64_t block_rows = layout_.scales.block_rows, grid = GridColumns();
+  const Range blocks = BlocksOf(rows, block_rows);
+  PENSTOCK_ASSIGN_OR_RETURN(const Floats scales, ReadScales(blocks));
+  Floats zeros(scales.size());
+  if (layout_.zeros.tensor != nullptr) {
+    PENSTOCK_ASSIGN_OR_RETURN(zeros, ReadZeros(blocks));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const auto values, ReadValues(rows));
+  const std::uint64_t width = CeilDivide(columns.count, kInt4Columns);
+  for (std::uint64_t i = 0; i < rows.count; ++i) {
+    float* row = out.values + i * columns.count;
+    Decode(values.data() + i * layout_.values.row_bytes, columns, row);
+    for (std::uint64_t k = 0; k < columns.count; ++k) row[k] += kMiddle;
+    const std::uint64_t line = ((rows.first + i) / block_rows - blocks.first) * grid;
+    for (std::uint64_t j = 0; j < width; ++j) {
+      const std::uint64_t block =
+          line + (columns.first + j * kInt4Columns) / layout_.scales.block_columns;
+      out.scales[i * width + j] = scales[block];
+      out.zeros[i * width + j] = zeros[block] + kMiddle;
+    }
   }
   return absl::OkStatus();
 }

@@ -54,6 +54,12 @@ class BlockScaledMatrix final : public QuantizedMatrix {
       : QuantizedMatrix(std::move(tensors)), checkpoint_(checkpoint), layout_(std::move(layout)) {}
 
   absl::Status Expand(Range rows, Range columns, float* out) const override;
+  bool HasInt4(Range columns) const override {
+    return layout_.values.table == kOffset4.data() && layout_.group_of_column.empty() &&
+           (layout_.zeros.tensor == nullptr || layout_.zeros.packed_bits == 4) &&
+           FitInt4(columns, layout_.scales.block_columns, layout_.columns);
+  }
+  absl::Status ReadInt4(Range rows, Range columns, const Int4Rows& out) const override;
 
  private:
   using Floats = std::vector<float>;
@@ -61,6 +67,8 @@ class BlockScaledMatrix final : public QuantizedMatrix {
   std::uint64_t GridColumns() const;
   absl::StatusOr<Floats> ReadScales(Range block_rows) const;
   absl::StatusOr<Floats> ReadZeros(Range block_rows) const;
+  // Bytes of rows of values.
+  absl::StatusOr<std::vector<std::uint8_t>> ReadValues(Range rows) const;
   // Decodes one row.
   void Decode(const std::uint8_t* row, Range columns, float* out) const;
   void Scale(Range columns, const float* scales, const float* zeros, float* out) const;

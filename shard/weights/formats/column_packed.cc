@@ -161,4 +161,21 @@ absl::Status ColumnPackedMatrix::Expand(Range rows, Range columns, float* out) c
   return absl::OkStatus();
 }
 
+absl::Status ColumnPackedMatrix::ReadInt4(Range rows, Range columns, const Int4Rows& out) const {
+  if (rows.count == 0 || columns.count == 0) return absl::OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const auto scales,
+      ReadFloatBlock(checkpoint_, *layout_.scales, layout_.rows, {0, layout_.Groups()}, rows));
+  PENSTOCK_ASSIGN_OR_RETURN(const auto zeros, ReadZeros(rows));
+  const std::uint64_t width = CeilDivide(columns.count, kInt4Columns);
+  for (std::uint64_t i = 0; i < rows.count; ++i) {
+    for (std::uint64_t j = 0; j < width; ++j) {
+      const std::uint64_t group = (columns.first + j * kInt4Columns) / layout_.group;
+      out.scales[i * width + j] = scales[group * rows.count + i];
+      out.zeros[i * width + j] = zeros[group * rows.count + i];
+    }
+  }
+  return ExpandValues(rows, columns, out.values);
+}
+
 }  // namespace penstock::shard

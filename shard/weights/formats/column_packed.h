@@ -34,6 +34,11 @@ class ColumnPackedMatrix final : public QuantizedMatrix {
       : QuantizedMatrix(std::move(tensors)), checkpoint_(checkpoint), layout_(std::move(layout)) {}
 
   absl::Status Expand(Range rows, Range columns, float* out) const override;
+  bool HasInt4(Range columns) const override {
+    return layout_.bits == 4 && layout_.group_of_column.empty() &&
+           FitInt4(columns, layout_.group, layout_.columns);
+  }
+  absl::Status ReadInt4(Range rows, Range columns, const Int4Rows& out) const override;
 
  private:
   // The values as floats, before zero and scale.

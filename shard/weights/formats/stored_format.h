@@ -8,6 +8,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +19,15 @@
 #include "shard/weights/weight_plan.h"
 
 namespace penstock::shard {
+
+// Rows of a matrix of 4-bit integers: weight = (value - zero) * scale, with value and zero in
+// [0, 15]. Scales and zero points are those of kInt4Columns columns each.
+struct Int4Rows {
+  float* values = nullptr;  // [rows][columns]
+  float* scales = nullptr;  // [rows][columns / kInt4Columns, rounded up]
+  float* zeros = nullptr;
+};
+inline constexpr std::uint64_t kInt4Columns = 32;
 
 // A matrix of the checkpoint, with the tensors that hold it. The checkpoint outlives it.
 class QuantizedMatrix {
@@ -34,6 +44,20 @@ class QuantizedMatrix {
   // These rows and columns as floats, row by row. Each is computed in float32, by the operations of
   // the format's own library, in their order.
   virtual absl::Status Expand(Range rows, Range columns, float* out) const = 0;
+
+  // Whether ReadInt4 can give these columns: they are integers of 4 bits, and each kInt4Columns of
+  // them share a scale.
+  virtual bool HasInt4(Range) const { return false; }
+  // Expand of the result gives the bits of Expand.
+  virtual absl::Status ReadInt4(Range, Range, const Int4Rows&) const {
+    return absl::UnimplementedError("not a matrix of 4-bit integers");
+  }
+
+ protected:
+  // Whether blocks of `block` columns, of which there are `count` in all, fit kInt4Columns.
+  static bool FitInt4(Range columns, std::uint64_t block, std::uint64_t count) {
+    return columns.first % kInt4Columns == 0 && (block % kInt4Columns == 0 || block >= count);
+  }
 
  private:
   const std::vector<const CheckpointTensor*> tensors_;

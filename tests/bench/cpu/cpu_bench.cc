@@ -91,7 +91,7 @@ class GemmBench {
     const MemoryRegion weights = Filled(copies * matrix.Bytes() + 4096);
     const std::size_t stride = (shape.inner + 63) / 32 * 32;
     const MemoryRegion input = Filled(rows * stride * 4 + 4096);
-    const std::vector<IntegerGroup> groups(rows * (stride / kIntegerGroup + 1), {0.01f, -5});
+    const std::vector<IntegerGroup> groups(rows * (stride / OfFormat().group + 1), {0.01f, -5});
     const std::vector<float> scales(matrix.PaddedColumns(), 0.01f);
     std::vector<float> out(rows * shape.outputs);
     std::size_t copy = 0;
@@ -104,7 +104,7 @@ class GemmBench {
       if (!Plain()) {
         whole.input_stride = stride / OfFormat().pack * OfFormat().step_bytes;
         whole.groups = groups.data();
-        whole.group_stride = stride / kIntegerGroup + 1;
+        whole.group_stride = stride / OfFormat().group + 1;
       }
       if (format_.has_column_scales()) whole.scales = scales.data();
       whole.steps = matrix.steps();

@@ -106,9 +106,11 @@ struct RegisterRounds {
 
 RegisterRounds RoundsOf(Isa isa, FormatId format) {
   __builtin_cpu_init();
-  const bool integers = format == FormatId::kInt8 || format == FormatId::kInt16;
+  const bool integers =
+      format == FormatId::kInt4 || format == FormatId::kInt8 || format == FormatId::kInt16;
   if (integers && !__builtin_cpu_supports("avx512vnni")) return {nullptr, 0};
   switch (format) {
+    case FormatId::kInt4:
     case FormatId::kInt8:
       return {MultiplyBytes, 128};
     case FormatId::kInt16:
@@ -151,7 +153,7 @@ double MachinePeaks::GemmPeak(DType dtype, FormatId format) {
   const PackedMatrix matrix({kOutputs, kInner}, *kernels, FormatOf(format));
   const MemoryRegion weights = Filled(matrix.Bytes() + 4096, pool_);
   const MemoryRegion input = Filled(kRows * kStride * sizeof(float), pool_);
-  const std::vector<IntegerGroup> groups(kRows * (kInner / kIntegerGroup), {0.01f, -5});
+  const std::vector<IntegerGroup> groups(kRows * (kInner / of_format.group), {0.01f, -5});
   const std::vector<float> scales(matrix.PaddedColumns(), 0.01f);
   std::vector<float> out(kRows * kOutputs);
   std::vector<std::vector<float>> scratch(pool_.threads(), std::vector<float>(kGemmScratch));
@@ -160,7 +162,7 @@ double MachinePeaks::GemmPeak(DType dtype, FormatId format) {
   whole.input_stride =
       of_format.quantize == nullptr ? kStride : kStride / of_format.pack * of_format.step_bytes;
   whole.groups = groups.data();
-  whole.group_stride = kInner / kIntegerGroup;
+  whole.group_stride = kInner / of_format.group;
   if (FormatOf(format).has_column_scales()) whole.scales = scales.data();
   whole.rows = kRows;
   whole.weights = weights.data();

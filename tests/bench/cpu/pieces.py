@@ -1,5 +1,7 @@
 """The measurements, in pieces of at most two and a half minutes each, and their goals."""
 
+import json
+
 import beside_busy
 import predictions
 import programs
@@ -11,17 +13,18 @@ from programs import LlamaSteps, ShardAlone, gguf, llama_batches, median
 BATCHES = (1, 2, 4, 8, 16, 32)
 CONTEXTS = (128, 1024, 4096)
 PROMPTS = (32, 512, 2048)
+LLAMA_TYPES = {"int8": "Q8_0", "int4": "Q4_0"}  # of the precisions
 TURN_BATCHES = (1, 8, 32)
 TURN_SECONDS = 0.5  # of decode steps: memory may be half as fast a second later
 
 
 def precision_options(precision):
-    return ["--quantize", "int8"] if precision == "int8" else []
+    return [] if precision == "bf16" else ["--quantize", precision]
 
 
 def compare_decode(shape, precision, quick):
     """Decode of one sequence, alternating with llama.cpp every half second."""
-    file = gguf(shape, "Q8_0" if precision == "int8" else None)
+    file = gguf(shape, LLAMA_TYPES.get(precision))
     ours, theirs, reads = [], [], []
     with ShardAlone(shape, *precision_options(precision)) as shard, LlamaSteps(file, 128) as llama:
         count = max(5, round(TURN_SECONDS / median(llama.steps(5))))
@@ -31,13 +34,24 @@ def compare_decode(shape, precision, quick):
                 rates.append(1 / median(steps()))
             reads.append(shard.read(1, 128))
     shares = [rate * read["step_bytes"] / read["gb_per_s"] / 1e9 for rate, read in zip(ours, reads)]
-    bandwidth = {"share_of_bandwidth": median(shares), "read_gb_per_s": [read["gb_per_s"] for read in reads]}
+    theirs_of = [rate * llama_bytes(shape, file) / read["gb_per_s"] / 1e9 for rate, read in zip(theirs, reads)]
+    bandwidth = {"share_of_bandwidth": median(shares), "read_gb_per_s": [read["gb_per_s"] for read in reads],
+                 "llama_share_of_bandwidth": median(theirs_of)}
     return {"facts": shard.facts, **ratios(ours, theirs), **bandwidth}
+
+
+def llama_bytes(shape, file):
+    """What llama.cpp reads of a file in a step: about all but the share of the embedding, if that is not the head."""
+    config = json.loads((programs.model(shape) / "config.json").read_text())
+    if config.get("tie_word_embeddings"):
+        return file.stat().st_size
+    embedding = 2 * config["vocab_size"] * config["hidden_size"]
+    return file.stat().st_size * (1 - embedding / gguf(shape).stat().st_size)
 
 
 def compare_prefill(shape, precision, quick):
     """A prompt of 512 tokens, alternating with llama.cpp; the better of two each time."""
-    file = gguf(shape, "Q8_0" if precision == "int8" else None)
+    file = gguf(shape, LLAMA_TYPES.get(precision))
     ours, theirs = [], []
     with ShardAlone(shape, *precision_options(precision)) as shard, LlamaSteps(file, 128) as llama:
         llama.prompts(512, 1)  # which reads the file's pages
@@ -79,6 +93,22 @@ def turns(shape, quick):
     ones = [taken[plain.facts["backend"]][0]["tokens_per_second"] for taken in rounds]
     return {"facts": usual.facts,
             "backends": {name: turn_rows([taken[name] for taken in rounds], ones) for name in shards}}
+
+
+def beside_bfloat16(shape, precision, quick):
+    """1 and 8 sequences, alternating with bfloat16 weights: ratios of tokens per second, and shares of the roofline."""
+    rounds = {rows: [] for rows in (1, 8)}
+    with ShardAlone(shape, *precision_options(precision)) as small, ShardAlone(shape) as plain:
+        for number in range(2 if quick else 9):
+            for rows, taken in rounds.items():
+                sides = [small, plain][:: -1 if number % 2 else 1]
+                steps = {side.facts["backend"]: side.decode(rows, 128, TURN_SECONDS) for side in sides}
+                taken.append([steps[side.facts["backend"]] for side in (small, plain)])
+    rows = [{"rows": batch, "times_bfloat16": median(a["tokens_per_second"] / b["tokens_per_second"] for a, b in taken),
+             **{key: median(a[key] for a, _ in taken) for key in
+                ("tokens_per_second", "share_of_bandwidth", "of_roofline", "read_gb_per_s")}}
+            for batch, taken in rounds.items()]
+    return {"facts": small.facts, "rows": rows}
 
 
 def turn(shards, backwards):
@@ -155,6 +185,7 @@ def make_models(quick):
         programs.model(shape)
     for shape in ("135m", "1.1b"):
         gguf(shape, "Q8_0")
+    gguf("1.1b", "Q4_0")
     return {"shapes": list(programs.TYPES)}
 
 
@@ -165,11 +196,13 @@ PIECES = {
     "decode-135m-bf16": lambda quick: compare_decode("135m", "bf16", quick),
     "decode-0.5b-bf16": lambda quick: compare_decode("0.5b", "bf16", quick),
     "decode-1.1b-int8": lambda quick: compare_decode("1.1b", "int8", quick),
+    "decode-1.1b-int4": lambda quick: compare_decode("1.1b", "int4", quick),
     "decode-135m-int8": lambda quick: compare_decode("135m", "int8", quick),
     "prefill-1.1b-bf16": lambda quick: compare_prefill("1.1b", "bf16", quick),
     "prefill-135m-bf16": lambda quick: compare_prefill("135m", "bf16", quick),
     "prefill-0.5b-bf16": lambda quick: compare_prefill("0.5b", "bf16", quick),
     "prefill-1.1b-int8": lambda quick: compare_prefill("1.1b", "int8", quick),
+    "beside-bf16-1.1b-int4": lambda quick: beside_bfloat16("1.1b", "int4", quick),
     "turns-1.1b": lambda quick: turns("1.1b", quick),
     "batches-1.1b": lambda quick: grid("1.1b", "bf16", (128, 1024), quick),
     "batches-1.1b-4k": lambda quick: grid("1.1b", "bf16", (4096,), quick),
@@ -195,4 +228,4 @@ PIECES = {
     "predictions-135m": lambda quick: predictions.predictions("135m", 64, 1536, quick),
     "predictions-1.1b": lambda quick: predictions.predictions("1.1b", 24, 512, quick),
 }
-QUICK = tuple(name for name in PIECES if name == "models" or ("135m" in name and "int8" not in name))
+QUICK = tuple(name for name in PIECES if name == "models" or ("135m" in name and "int" not in name))

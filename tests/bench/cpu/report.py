@@ -39,6 +39,19 @@ def batch_goals(results):
                 yield goal(f"{name}: own B = 1", row["times_own_one"], {8: 6, 32: 10}[row["rows"]])
 
 
+def small_weight_goals(results):
+    """Goals of int4 (docs/decisions/0053)."""
+    name = "1.1b, int4"
+    if "turns" in results.get("decode-1.1b-int4", {}):
+        result = results["decode-1.1b-int4"]
+        yield goal(f"{name}, B = 1: of the bandwidth", result["share_of_bandwidth"] * 100, 75, "%")
+        share = result["llama_share_of_bandwidth"]
+        yield goal(f"{name}, B = 1 / llama.cpp's Q4_0", result["ratio"], 0.95 if share > 0.7 else 1.4)
+    for row in results.get("beside-bf16-1.1b-int4", {}).get("rows", []):
+        if row["rows"] == 8:
+            yield goal(f"{name}, B = 8 / bfloat16", row["times_bfloat16"], 1.3)
+
+
 def layer_goals(results):
     for name, result in pieces(results, "layers-", "rows"):
         least = 75 if "experts" in name else 70
@@ -89,8 +102,8 @@ def prediction_goals(results):
 
 
 def goals(results):
-    makers = (compare_goals, batch_goals, layer_goals, serving_goals, stall_goals, busy_goals, start_goals,
-              prediction_goals)
+    makers = (compare_goals, small_weight_goals, batch_goals, layer_goals, serving_goals, stall_goals,
+              busy_goals, start_goals, prediction_goals)
     return [entry for make in makers for entry in make(results)]
 
 

@@ -109,9 +109,10 @@ class Bench {
   double WeightBytes() const {
     constexpr std::size_t kColumns = 32;
     constexpr std::size_t kInner = 8192;
-    const std::size_t pack = 4 / DTypeBytes(model_.dtype);
-    const bool int8 = format_.id() == cpu::FormatId::kInt8;
-    const cpu::PanelShape shape{kColumns, kInner, int8 ? cpu::kInt8Pack : pack, model_.dtype};
+    std::size_t pack = 4 / DTypeBytes(model_.dtype);
+    if (format_.id() == cpu::FormatId::kInt8) pack = cpu::kInt8Pack;
+    if (format_.id() == cpu::FormatId::kInt4) pack = cpu::kInt4Pack;
+    const cpu::PanelShape shape{kColumns, kInner, pack, model_.dtype};
     return static_cast<double>(format_.PanelBytes(shape)) / (kColumns * kInner);
   }
 

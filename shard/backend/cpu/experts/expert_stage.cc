@@ -61,7 +61,7 @@ absl::StatusOr<ExpertBuffers> ExpertBuffers::Create(const Program& program, cons
   if (format.quantize != nullptr) {
     const std::size_t inner = std::max(hidden, width);
     buffers.integers.stride = RoundUp(inner, kStrideUnit) / format.pack * format.step_bytes;
-    buffers.integers.group_stride = RoundUp(inner, kIntegerGroup) / kIntegerGroup;
+    buffers.integers.group_stride = RoundUp(inner, format.group) / format.group;
     at[3] = take(slots * buffers.integers.stride);
     at[4] = take(slots * buffers.integers.group_stride * sizeof(IntegerGroup));
   }

@@ -4,11 +4,12 @@
 namespace penstock::shard::cpu {
 namespace {
 
-// The integers, hence the bits, of int8 are the same without VNNI.
+// The integers, hence the bits, of int4 and int8 are the same without VNNI.
 FormatTable WithVnni(FormatTable table, bool bfloat16) {
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx512vnni")) return table;
   table[FormatId::kInt8] = kAvx512VnniInt8;
+  table[FormatId::kInt4] = kAvx512VnniInt4;
   if (bfloat16) table[FormatId::kInt16] = kAvx512VnniInt16;
   return table;
 }

@@ -22,11 +22,14 @@ inline constexpr std::size_t kGemmRowBlock = 480;  // rows whose partial sums fi
 inline constexpr std::size_t kMaxPanel = 32;       // columns of a panel of packed weights
 inline constexpr std::size_t kGemmScratch = kGemmRowBlock * kMaxPanel;  // floats, per thread
 
-// Formats of integers quantise what their weights are multiplied with, row by row, in groups of
-// kIntegerGroup values along K with a scale each.
+// Formats of integers quantise what their weights are multiplied with, row by row, in groups along
+// K with a scale each: of kIntegerGroup values, or of kInt4Group for int4.
 inline constexpr std::size_t kIntegerGroup = 128;
 
-// Constants of the formats int8 and int16 (formats.h).
+// Constants of the formats int4, int8 and int16 (formats.h).
+inline constexpr std::size_t kInt4Group = 32;
+inline constexpr std::size_t kInt4Pack = 8;
+inline constexpr std::size_t kInt4HeaderBytes = 10;  // of a column, for kIntegerGroup values of K
 inline constexpr std::size_t kInt8Pack = 4;
 inline constexpr std::size_t kInt16Pack = 2;
 inline constexpr std::int32_t kInt16Largest = 8191;
@@ -34,8 +37,9 @@ inline constexpr std::int32_t kInt16Sum = INT32_MAX / kInt16Largest;  // 262,175
 
 // A group of a quantised row.
 struct IntegerGroup {
-  float scale = 0;          // NaN if a value of the group is not finite
-  std::int32_t offset = 0;  // of int8: -128 times the sum of the group's integers
+  float scale = 0;  // NaN if a value of the group is not finite
+  // Of int8: -128 times the sum of the group's integers; of int4: their negative sum.
+  std::int32_t offset = 0;
 };
 
 // Quantised rows.
@@ -100,14 +104,15 @@ struct FormatKernels {
   std::size_t pack = 1;                          // elements of K that lie together, one step
   // Null if the GEMM reads activations as they are.
   void (*quantize)(const QuantizeArgs& args) = nullptr;
-  std::size_t step_bytes = 0;  // of a quantised row, per step
+  std::size_t step_bytes = 0;         // of a quantised row, per step
+  std::size_t group = kIntegerGroup;  // values of a quantised row with one scale
   // Null if packing needs no kernel.
   void (*pack_panel)(const PackPanelArgs& args) = nullptr;
 };
 
 // All formats; a new one adds a line here and in weight_format.cc.
-enum class FormatId : std::uint8_t { kPlain, kCompressed, kInt8, kInt16 };
-inline constexpr std::size_t kFormatCount = 4;
+enum class FormatId : std::uint8_t { kPlain, kCompressed, kInt8, kInt16, kInt4 };
+inline constexpr std::size_t kFormatCount = 5;
 
 struct FormatTable {
   std::array<FormatKernels, kFormatCount> kernels;

@@ -1,24 +1,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "shard/backend/cpu/formats/formats.h"
 
 namespace penstock::shard::cpu {
 namespace {
-
-void Widen(const std::byte* from, DType dtype, std::size_t count, float* to) {
-  if (dtype == DType::kFloat32) {
-    std::memcpy(to, from, count * sizeof(float));
-    return;
-  }
-  const auto* bits = reinterpret_cast<const std::uint16_t*>(from);
-  for (std::size_t i = 0; i < count; ++i) {
-    to[i] = std::bit_cast<float>(static_cast<std::uint32_t>(bits[i]) << 16);
-  }
-}
 
 float LargestOf(const float* values, std::size_t count) {
   float lanes[16] = {};  // several chains of comparisons
@@ -60,7 +48,7 @@ class Int8 final : public WeightFormat {
       if (rows[c] == nullptr) {
         std::fill(row.begin(), row.end(), 0.0f);
       } else {
-        Widen(rows[c], shape.dtype, shape.inner, row.data());
+        WidenRow(rows[c], shape.dtype, shape.inner, row.data());
       }
       const float largest = LargestOf(row.data(), shape.inner);
       const float inverse = largest > 0 ? 127.0f / largest : 0.0f;

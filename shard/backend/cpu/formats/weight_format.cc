@@ -13,7 +13,7 @@ namespace {
 
 // In the order of FormatId.
 const WeightFormat* const kFormats[] = {&PlainFormat(), &CompressedFormat(), &Int8Format(),
-                                        &Int16Format()};
+                                        &Int16Format(), &Int4Format()};
 static_assert(std::size(kFormats) == kFormatCount);
 
 // What `auto` prefers, best first. Plain is always there.
@@ -46,9 +46,13 @@ std::span<const WeightFormat* const> AllFormats() { return kFormats; }
 
 absl::StatusOr<const WeightFormat*> ChooseFormat(const FormatTable& kernels, Isa isa,
                                                  const FormatRequest& request) {
-  if (request.quantization == Quantization::kInt8) {
-    if (request.wanted == "auto" || request.wanted == "plain") return &FormatOf(FormatId::kInt8);
-    return BadOption("cpu-weights", request.wanted, "auto with --quantize int8");
+  if (request.quantization != Quantization::kNone) {
+    if (request.wanted == "auto" || request.wanted == "plain") {
+      return &FormatOf(request.quantization == Quantization::kInt4 ? FormatId::kInt4
+                                                                   : FormatId::kInt8);
+    }
+    return BadOption("cpu-weights", request.wanted,
+                     "auto with --quantize " + std::string(QuantizationName(request.quantization)));
   }
   for (const FormatId id : kPreferred) {
     const bool wanted = request.wanted == "auto" || request.wanted == FormatOf(id).name();
@@ -66,6 +70,17 @@ absl::StatusOr<const WeightFormat*> ChooseFormat(const FormatTable& kernels, Isa
                 std::string(FormatOf(*known).Needs());
   }
   return BadOption("cpu-weights", request.wanted, accepted);
+}
+
+void WidenRow(const std::byte* from, DType dtype, std::size_t count, float* to) {
+  if (dtype == DType::kFloat32) {
+    std::memcpy(to, from, count * sizeof(float));
+    return;
+  }
+  const auto* bits = reinterpret_cast<const std::uint16_t*>(from);
+  for (std::size_t i = 0; i < count; ++i) {
+    to[i] = std::bit_cast<float>(static_cast<std::uint32_t>(bits[i]) << 16);
+  }
 }
 
 float ReadElement(const void* data, std::size_t index, DType dtype) {

@@ -32,6 +32,7 @@ struct PanelShape {
   std::size_t inner = 0;    // K
   std::size_t pack = 1;     // FormatKernels::pack
   DType dtype = DType::kFloat32;
+  bool int4_rows = false;  // the rows of PackPanel are those of WeightSource::ReadInt4Rows
   std::size_t Steps() const { return (inner + pack - 1) / pack; }
 };
 
@@ -90,6 +91,8 @@ class WeightFormat {
   virtual std::size_t OverflowBytes(std::size_t) const { return 0; }
   virtual Overflow OverflowIn(std::span<std::byte>) const { return {}; }
 
+  // Whether PackPanel takes rows of PanelShape::int4_rows.
+  virtual bool TakesInt4Rows() const { return false; }
   // Returns false if the overflow is used up: the weights do not fit the format.
   virtual bool PackPanel(const PanelSource& rows, const PanelShape& shape,
                          const FormatKernels& kernels, const PanelMemory& out,
@@ -112,6 +115,9 @@ struct FormatRequest {
 // InvalidArgument if the wanted format is unknown or unavailable here.
 absl::StatusOr<const WeightFormat*> ChooseFormat(const FormatTable& kernels, Isa isa,
                                                  const FormatRequest& request);
+
+// `count` values of dtype float32 or bfloat16, widened.
+void WidenRow(const std::byte* from, DType dtype, std::size_t count, float* to);
 
 // One value of dtype float32 or bfloat16.
 float ReadElement(const void* data, std::size_t index, DType dtype);

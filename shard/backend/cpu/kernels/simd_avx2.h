@@ -88,6 +88,26 @@ inline Ints LoadInts(const void* from) {
 inline Ints EvenBytes(Ints x) { return _mm256_and_si256(x, _mm256_set1_epi16(0xff)); }
 inline Ints OddBytes(Ints x) { return _mm256_srli_epi16(x, 8); }
 inline Ints MultiplyPairs(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
+inline Ints AddShorts(Ints a, Ints b) { return _mm256_add_epi16(a, b); }
+inline Ints OnesOfShorts() { return _mm256_set1_epi16(1); }
+// Bytes without a sign times bytes with one, added in pairs.
+inline Ints MultiplyBytePairs(Ints a, Ints b) { return _mm256_maddubs_epi16(a, b); }
+inline Ints LowerNibbles(Ints x) { return _mm256_and_si256(x, _mm256_set1_epi8(15)); }
+inline Ints UpperNibbles(Ints x) { return LowerNibbles(_mm256_srli_epi16(x, 4)); }
+inline Ints WidenBytes(const void* from) {
+  return _mm256_cvtepu8_epi32(_mm_loadl_epi64(static_cast<const __m128i*>(from)));
+}
+inline void StoreBytes(void* to, Ints x) {
+  const __m128i shorts = ToShorts(x);
+  _mm_storel_epi64(static_cast<__m128i*>(to), _mm_packs_epi16(shorts, shorts));
+}
+// 8 values from float16, which are 0 or normal and not negative. Not every processor with AVX2 need
+// have F16C.
+inline Vec LoadHalves(const void* from) {
+  const __m128i halves = _mm_loadu_si128(static_cast<const __m128i*>(from));
+  const __m256i bits = _mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 13);
+  return _mm256_mul_ps(_mm256_castsi256_ps(bits), _mm256_set1_ps(0x1p112f));
+}
 
 // The lower, or the upper, bfloat16 of each pair as float32.
 inline Vec LowerHalves(Ints x) { return _mm256_castsi256_ps(_mm256_slli_epi32(x, 16)); }

@@ -80,6 +80,22 @@ inline const FourBytes& IntegersAt(const std::byte* from) {
 inline Ints EvenBytes(Ints x) { return _mm512_and_si512(x, _mm512_set1_epi16(0xff)); }
 inline Ints OddBytes(Ints x) { return _mm512_srli_epi16(x, 8); }
 inline Ints MultiplyPairs(Ints a, Ints b) { return _mm512_madd_epi16(a, b); }
+inline Ints AddShorts(Ints a, Ints b) { return _mm512_add_epi16(a, b); }
+inline Ints OnesOfShorts() { return _mm512_set1_epi16(1); }
+// Bytes without a sign times bytes with one, added in pairs.
+inline Ints MultiplyBytePairs(Ints a, Ints b) { return _mm512_maddubs_epi16(a, b); }
+inline Ints LowerNibbles(Ints x) { return _mm512_and_si512(x, _mm512_set1_epi8(15)); }
+inline Ints UpperNibbles(Ints x) { return LowerNibbles(_mm512_srli_epi16(x, 4)); }
+inline Ints WidenBytes(const void* from) {
+  return _mm512_cvtepu8_epi32(_mm_loadu_si128(static_cast<const __m128i*>(from)));
+}
+inline void StoreBytes(void* to, Ints x) {
+  _mm_storeu_si128(static_cast<__m128i*>(to), _mm512_cvtepi32_epi8(x));
+}
+// 16 values from float16.
+inline Vec LoadHalves(const void* from) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(from)));
+}
 
 // The lower, or the upper, bfloat16 of each pair as float32.
 inline Vec LowerHalves(Ints x) { return _mm512_castsi512_ps(_mm512_slli_epi32(x, 16)); }

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "shard/weights/weight_source.h"
+
 namespace penstock::shard::cpu {
 
 PackedMatrix::PackedMatrix(const MatrixShape& shape, const Kernels& kernels,
                            const WeightFormat& format)
     : rows_(shape.rows), gated_(shape.gated), layout_(kernels.layout), format_(&format) {
-  panel_ = {layout_.PanelColumns(), shape.inner, layout_.pack, kernels.weight};
+  panel_ = {layout_.PanelColumns(), shape.inner, layout_.pack, kernels.weight, shape.int4_rows};
   if (format.Fallback() != nullptr && !format.Fits(panel_)) format_ = format.Fallback();
   kernels_ = kernels.formats[format_->id()];
   panel_.pack = kernels_.pack;
@@ -16,6 +18,11 @@ PackedMatrix::PackedMatrix(const MatrixShape& shape, const Kernels& kernels,
 std::size_t PackedMatrix::panels() const {
   const std::size_t vectors = units() * UnitVectors();
   return (vectors + layout_.panel_vectors - 1) / layout_.panel_vectors;
+}
+
+std::size_t PackedMatrix::RowBytes() const {
+  return panel_.int4_rows ? Int4RowFloats(panel_.inner) * sizeof(float)
+                          : panel_.inner * DTypeBytes(panel_.dtype);
 }
 
 std::size_t PackedMatrix::Bytes() const {

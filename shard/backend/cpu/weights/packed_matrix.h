@@ -21,6 +21,7 @@ struct MatrixShape {
   std::size_t rows = 0;  // of the weights; they become columns
   std::size_t inner = 0;
   bool gated = false;
+  bool int4_rows = false;  // Pack gets rows of WeightSource::ReadInt4Rows
 };
 
 // Rows of a matrix, in one or two runs: row r < `split` lies at `low` + r * `stride` bytes, any
@@ -59,7 +60,8 @@ class PackedMatrix {
   // The rows that make a panel: `count` of them from `first`, and as many from outputs() + first in
   // a gated matrix.
   Share RowsOf(std::size_t panel) const;
-  std::size_t RowBytes() const { return panel_.inner * DTypeBytes(panel_.dtype); }
+  std::size_t RowBytes() const;  // of the rows that Pack reads
+  bool int4_rows() const { return panel_.int4_rows; }
   // Values of one row of the weights, widened.
   void UnpackRow(std::size_t row, float* out) const;
   // The packed column of a row of the weights.

@@ -188,9 +188,8 @@ class WeightStore::Filling {
       const std::size_t runs = matrix.gated() ? 2 : 1;
       if (staging.size() < runs * rows.count * stride) staging.resize(runs * rows.count * stride);
       for (std::size_t run = 0; run < runs; ++run) {
-        PENSTOCK_RETURN_IF_ERROR(
-            options_.source->ReadRows(item.index, run * matrix.outputs() + rows.first, rows.count,
-                                      staging.data() + run * rows.count * stride));
+        PENSTOCK_RETURN_IF_ERROR(ReadRows(matrix, item.index, run * matrix.outputs() + rows.first,
+                                          rows.count, staging.data() + run * rows.count * stride));
       }
       const auto low = reinterpret_cast<std::uintptr_t>(staging.data()) - rows.first * stride;
       const RowRuns packed{low, low + rows.count * stride, matrix.outputs(), stride};
@@ -201,6 +200,12 @@ class WeightStore::Filling {
       PENSTOCK_RETURN_IF_ERROR(Advance(panel_bytes, thread));
     }
     return absl::OkStatus();
+  }
+
+  absl::Status ReadRows(const PackedMatrix& matrix, std::int32_t index, std::size_t first,
+                        std::size_t count, std::byte* out) const {
+    if (!matrix.int4_rows()) return options_.source->ReadRows(index, first, count, out);
+    return options_.source->ReadInt4Rows(index, first, count, reinterpret_cast<float*>(out));
   }
 
   absl::Status FillVector(const Item& item, float* out) {
@@ -255,7 +260,8 @@ std::vector<WeightStore::Item> WeightStore::Arrange(const Plan& plan, const Opti
   std::size_t blocks = 0;  // that may need overflow
   format_ = options.format->Fallback();
   for (std::int32_t index : plan.matrices) {
-    const MatrixShape shape{source.Rows(index), source.Columns(index), plan.gated.contains(index)};
+    const MatrixShape shape{source.Rows(index), source.Columns(index), plan.gated.contains(index),
+                            options.format->TakesInt4Rows() && source.HasInt4(index)};
     const PackedMatrix matrix(shape, kernels, *options.format);
     add({Item::Kind::kMatrix, index, 0, 0, 0, matrix.Bytes(), matrix.panels()}, kPageBytes);
     matrices_.emplace(index, matrix);

@@ -62,6 +62,7 @@ constexpr Case kCases[] = {
     {"quantize", "fp8", Fate::kWorks},
     {"quantize", "bitsandbytes-nf4", Fate::kRefused},
     {"quantize", "int8", Fate::kWorks},
+    {"quantize", "int4", Fate::kWorks},
     {"quantize", "none", Fate::kWorks},
     {"speculate", "2", Fate::kWorks},
     {"speculate", "0", Fate::kWorks},
@@ -208,8 +209,8 @@ TEST(TgiFlagsTest, PenstockLauncherTakesThemToo) {
                         {"--model-id=m", "--quantize=awq", "--speculate", "0"});
   EXPECT_EQ(
       values.status().message(),
-      "--quantize=awq: is not offered; a quantized checkpoint needs no option; int8, and fp8 on a "
-      "GPU, quantize the weights while they load");
+      "--quantize=awq: is not offered; a quantized checkpoint needs no option; int8, int4 on a "
+      "CPU and fp8 on a GPU quantize the weights while they load");
 }
 
 TEST(TgiProfileTest, DefaultsOfTheLauncher) {

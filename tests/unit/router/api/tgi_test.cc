@@ -277,6 +277,8 @@ TEST_F(TgiTest, InfoSaysHowWeightsAreQuantized) {
   engine_.facts.backend = "cpu/avx512/int8";
   EXPECT_THAT(Get("/info").body,
               HasSubstr(R"("model_backend":"cpu/avx512/int8","quantize":"int8")"));
+  engine_.facts.backend = "cpu/avx2/int4/kv-int8";
+  EXPECT_THAT(Get("/info").body, HasSubstr(R"("quantize":"int4")"));
   engine_.facts.backend = "cuda/fp8/kv-fp8_e4m3fn";
   EXPECT_THAT(Get("/info").body, HasSubstr(R"("quantize":"fp8")"));
   engine_.facts.backend = "cuda/kv-fp8_e4m3fn";

@@ -156,7 +156,9 @@ struct Types {
 
 void PrintTo(const Types& types, std::ostream* out) {
   *out << DTypeName(types.model) << "_kv_" << KvTypeName(types.kv);
-  if (types.quantization == Quantization::kInt8) *out << "_int8";
+  if (types.quantization != Quantization::kNone) {
+    *out << "_" << QuantizationName(types.quantization);
+  }
   if (types.weight_format != "auto") *out << "_weights_" << types.weight_format;
 }
 
@@ -306,6 +308,7 @@ TEST_P(Bits, FindsAGemmWhoseOrderDependsOnTheNumberOfRows) {
   cpu::Kernels planted = *g_planted_into;
   PlantIn<cpu::FormatId::kPlain>(planted);
   PlantIn<cpu::FormatId::kCompressed>(planted);
+  PlantIn<cpu::FormatId::kInt4>(planted);
   PlantIn<cpu::FormatId::kInt8>(planted);
   PlantIn<cpu::FormatId::kInt16>(planted);
   Server server(GetParam(), &planted);
@@ -323,6 +326,7 @@ const Types kTypes[] = {
     {DType::kBFloat16},
     {.model = DType::kBFloat16, .kv = KvType::kInt8, .weight_format = "plain"},
     {.model = DType::kBFloat16, .quantization = Quantization::kInt8},
+    {.model = DType::kBFloat16, .quantization = Quantization::kInt4},
     {.model = DType::kBFloat16, .weight_format = "plain"},
 };
 

@@ -1,5 +1,5 @@
-// What int8 weights and int8 K/V change in the answers of the demo model, measured on text that the
-// model itself samples: the bounds are those of docs/decisions/0023.
+// What int8 and int4 weights and int8 K/V change in the answers of the demo model, measured on text
+// that the model itself samples: the bounds are those of docs/decisions/0023 and 0053.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -85,6 +85,19 @@ TEST(Int8, ChangesTheDemoModelLittle) {
   EXPECT_GT(difference.same_first_choice, 0.95);
 }
 
+TEST(Int4, ChangesTheDemoModelWithinBounds) {
+  auto plain = Demo(Quantization::kNone);
+  auto quantized = Demo(Quantization::kInt4);
+  ASSERT_TRUE(plain != nullptr && quantized != nullptr);
+  const Difference difference = Measure(*plain, *quantized, 7);
+  std::cout << "divergence " << difference.divergence << ", perplexity "
+            << std::exp(difference.entropy) << " -> " << std::exp(difference.cross_entropy)
+            << ", same first choice " << difference.same_first_choice << '\n';
+  EXPECT_LT(difference.divergence, 0.02);
+  EXPECT_LT(difference.cross_entropy - difference.entropy, 0.02);  // perplexity 2 %
+  EXPECT_GT(difference.same_first_choice, 0.9);
+}
+
 // The bounds are those of docs/architecture.md.
 TEST(Int8Cells, ChangeTheDemoModelLittle) {
   auto plain = Demo(Quantization::kNone);
@@ -134,33 +147,46 @@ std::uint64_t MatrixBytes(ModelRunner& runner) {
   constexpr std::uint64_t kPage = 4096;
   const Model& model = runner.model();
   const bool int8 = model.quantization == Quantization::kInt8;
+  const bool int4 = model.quantization == Quantization::kInt4;
   const bool int16 = runner.backend().Name().ends_with("-int16");
   std::uint64_t bytes = 0;
   for (const WeightTarget& target : model.weight_plan.targets) {
     if (target.vector || target.name == "embedding") continue;
-    std::uint64_t scales = int8 ? 1 : 0;  // of an output
+    std::uint64_t scales = int8 || int4 ? 1 : 0;  // of an output
     if (int16) scales = (target.columns + cpu::kIntegerGroup - 1) / cpu::kIntegerGroup;
     const std::uint64_t weight = int8 ? 1 : DTypeBytes(model.dtype);
-    const std::uint64_t matrix = target.rows * (target.columns * weight + scales * sizeof(float));
+    std::uint64_t matrix = target.rows * (target.columns * weight + scales * sizeof(float));
+    if (int4) {
+      const std::uint64_t groups = (target.columns + cpu::kIntegerGroup - 1) / cpu::kIntegerGroup;
+      matrix = target.rows * (target.columns / 2 + groups * cpu::kInt4HeaderBytes + sizeof(float));
+    }
     bytes += (matrix + kPage - 1) / kPage * kPage;
   }
   return bytes;
 }
 
-// int8 halves the bytes, except for the scales and the embedding, which stays bfloat16.
-TEST(Int8, TheMemoryPlanCountsBytes) {
+class Quantized : public testing::TestWithParam<Quantization> {};
+INSTANTIATE_TEST_SUITE_P(Of, Quantized, testing::Values(Quantization::kInt8, Quantization::kInt4),
+                         [](const auto& info) {
+                           return std::string(QuantizationName(info.param));
+                         });
+
+// int8 halves the bytes and int4 quarters them, except for the scales and the embedding, which
+// stays bfloat16.
+TEST_P(Quantized, TheMemoryPlanCountsBytes) {
   auto plain = Demo(Quantization::kNone);
-  auto quantized = Demo(Quantization::kInt8);
+  auto quantized = Demo(GetParam());
   ASSERT_TRUE(plain != nullptr && quantized != nullptr);
   const std::uint64_t saved = WeightBytes(*plain) - WeightBytes(*quantized);
   EXPECT_EQ(saved, MatrixBytes(*plain) - MatrixBytes(*quantized));
-  EXPECT_GT(10 * saved, 4 * MatrixBytes(*plain));
+  EXPECT_GT(10 * saved, (GetParam() == Quantization::kInt4 ? 6 : 4) * MatrixBytes(*plain));
   EXPECT_NEAR(static_cast<double>(plain->backend().MemoryBytes()) -
                   static_cast<double>(quantized->backend().MemoryBytes()),
               static_cast<double>(saved),
               0.5 * static_cast<double>(saved));  // less the rows of integers
   EXPECT_NE(plain->model().fingerprint, quantized->model().fingerprint);
-  EXPECT_TRUE(quantized->backend().Name().ends_with("/int8")) << quantized->backend().Name();
+  EXPECT_TRUE(quantized->backend().Name().ends_with(QuantizationName(GetParam())))
+      << quantized->backend().Name();
 }
 
 }  // namespace

@@ -341,7 +341,7 @@ struct Case {
 };
 void PrintTo(const Case& test, std::ostream* out) { *out << test.name << " " << test.types.name; }
 
-// All variants in float32, and the first of each type also in bfloat16 and int8.
+// All variants in float32, and the first of each type also in bfloat16, int8 and int4.
 std::vector<Case> Cases() {
   std::vector<Case> cases;
   std::string type;
@@ -352,6 +352,7 @@ std::vector<Case> Cases() {
     if (!first) continue;
     cases.push_back({name, {"bfloat16", DType::kBFloat16}, first});
     cases.push_back({name, {"int8", DType::kBFloat16, Quantization::kInt8, KvType::kInt8}, first});
+    cases.push_back({name, {"int4", DType::kBFloat16, Quantization::kInt4}, first});
   }
   return cases;
 }

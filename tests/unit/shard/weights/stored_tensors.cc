@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "shard/weights/config_reader.h"
 #include "shard/weights/convert.h"
 #include "shard/weights/formats/stored_format.h"
+#include "shard/weights/weight_source.h"
 
 namespace penstock::shard {
 namespace {
@@ -66,6 +69,28 @@ WeightPlan PlanOf(const WeightPart& part, const std::string& quantization) {
   EXPECT_TRUE(format.ok()) << format.status();
   if (format.ok()) plan.format = *std::move(format);
   return plan;
+}
+
+bool GivesInt4(const Checkpoint& checkpoint, const WeightPlan& plan) {
+  const CheckpointSource source(checkpoint, plan, DType::kFloat32);
+  if (!source.HasInt4(0)) return false;
+  const std::uint64_t rows = source.Rows(0), columns = source.Columns(0);
+  const std::uint64_t floats = Int4RowFloats(columns), groups = (floats - columns) / 2;
+  std::vector<float> expanded(rows * columns), given(rows * floats);
+  EXPECT_TRUE(source.ReadRows(0, 0, rows, expanded.data()).ok());
+  EXPECT_TRUE(source.ReadInt4Rows(0, 0, 1, given.data()).ok());
+  EXPECT_TRUE(source.ReadInt4Rows(0, 1, rows - 1, given.data() + floats).ok());
+  for (std::uint64_t i = 0; i < rows; ++i) {
+    const float* row = given.data() + i * floats;
+    for (std::uint64_t k = 0; k < columns; ++k) {
+      const float scale = row[columns + k / kInt4Columns];
+      const float zero = row[columns + groups + k / kInt4Columns];
+      EXPECT_EQ(std::clamp(std::nearbyint(row[k]), 0.0f, 15.0f), row[k]) << i << " " << k;
+      EXPECT_EQ(std::clamp(std::nearbyint(zero), 0.0f, 15.0f), zero) << i << " " << k;
+      EXPECT_EQ((row[k] - zero) * scale, expanded[i * columns + k]) << i << " " << k;
+    }
+  }
+  return true;
 }
 
 }  // namespace penstock::shard

@@ -30,4 +30,8 @@ Checkpoint OpenStored(const TempFolder& folder, const std::vector<Stored>& tenso
 // none.
 WeightPlan PlanOf(const WeightPart& part, const std::string& quantization = "");
 
+// Whether the rows of the plan's target are given as integers of 4 bits. If so, they expand to the
+// bits of float32 rows.
+bool GivesInt4(const Checkpoint& checkpoint, const WeightPlan& plan);
+
 }  // namespace penstock::shard

@@ -6,6 +6,7 @@
 //
 #include "shard/backend/cpu/kernels/products.h"
 //
+#include "shard/backend/cpu/formats/kernels/int4.h"
 #include "shard/backend/cpu/formats/kernels/int8.h"
 #include "shard/backend/cpu/formats/kernels/quantize.h"
 //
@@ -15,7 +16,7 @@
 
 namespace penstock::shard::cpu {
 
-constexpr FormatTable kAvx512Float32Formats = FormatsOf<Float32Product, PairsOfInt8>();
-constexpr FormatTable kAvx512BFloat16Formats = FormatsOf<WidenedPairs, PairsOfInt8>();
+constexpr FormatTable kAvx512Float32Formats = FormatsOf<Float32Product, PairsOfInt8, PairsOfInt4>();
+constexpr FormatTable kAvx512BFloat16Formats = FormatsOf<WidenedPairs, PairsOfInt8, PairsOfInt4>();
 
 }  // namespace penstock::shard::cpu

@@ -11,6 +11,7 @@
 #include "shard/backend/cpu/formats/kernels/int8.h"
 #include "shard/backend/cpu/formats/kernels/quantize.h"
 //
+#include "shard/backend/cpu/formats/kernels/fours_of_int4.h"
 #include "shard/backend/cpu/formats/kernels/fours_of_int8.h"
 #include "shard/backend/cpu/formats/kernels/gemm.h"
 //
@@ -41,7 +42,7 @@ struct CompressedDotProduct : DotProduct {
 }  // namespace
 
 constexpr FormatTable kAvx512DotBFloat16Formats = [] {
-  FormatTable table = FormatsOf<DotProduct, FoursOfInt8>();
+  FormatTable table = FormatsOf<DotProduct, FoursOfInt8, FoursOfInt4>();
   table[FormatId::kCompressed] = FloatFormat<CompressedDotProduct>();
   return table;
 }();

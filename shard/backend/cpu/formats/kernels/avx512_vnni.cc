@@ -10,6 +10,7 @@
 #include "shard/backend/cpu/formats/kernels/int8.h"
 #include "shard/backend/cpu/formats/kernels/quantize.h"
 //
+#include "shard/backend/cpu/formats/kernels/fours_of_int4.h"
 #include "shard/backend/cpu/formats/kernels/fours_of_int8.h"
 #include "shard/backend/cpu/formats/kernels/gemm.h"
 #include "shard/backend/cpu/formats/kernels/pairs_of_int16.h"
@@ -18,6 +19,7 @@
 
 namespace penstock::shard::cpu {
 
+constexpr FormatKernels kAvx512VnniInt4 = IntegerFormat<FoursOfInt4, float>();
 constexpr FormatKernels kAvx512VnniInt8 = IntegerFormat<FoursOfInt8, float>();
 constexpr FormatKernels kAvx512VnniInt16 = [] {
   FormatKernels kernels = IntegerFormat<PairsOfInt16, float>();

@@ -10,6 +10,7 @@
 #include "shard/backend/cpu/formats/format_kernels.h"
 #include "shard/backend/cpu/formats/kernels/compressed.h"
 #include "shard/backend/cpu/formats/kernels/gemm_tile.h"
+#include "shard/backend/cpu/formats/kernels/int4.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -145,6 +146,8 @@ constexpr TileFunction TileAs() {
   constexpr int kRows = Rows <= kGemmRows<P, Vectors> ? Rows : 1;  // others are never used
   if constexpr (Compressed<P>) {
     return CompressedTile<P, kRows, Vectors, Hint>::Run;
+  } else if constexpr (Nibbles<P>) {
+    return Int4Tile<P, kRows, Vectors>::Run;
   } else if constexpr (Integers<P>) {
     return IntegerTile<P, kRows, Vectors>::Run;
   } else {
@@ -215,7 +218,7 @@ void RunTiles(const GemmArgs& args, const GemmPiece& piece, std::size_t step, st
     tile.group_stride = args.group_stride;
     if constexpr (Integers<P>) {
       tile.groups = args.groups + (piece.first_row + rows.first) * args.group_stride +
-                    step * P::kPack / kIntegerGroup;
+                    step * P::kPack / kRowGroup<P>;
     }
     TileOf<P, Vectors, Hint>(rows.count)(tile);
   }

@@ -5,7 +5,8 @@
 // A product P defines a step: kPack weights of each column lie together, kLeft elements of a row
 // belong to them, and they are multiplied in kParts parts in the order of K. It needs kSpare
 // registers besides sums and columns. A product of integers may multiply a row with all columns at
-// once (StepRow), and may have scales before each group of weights (kGroupScales).
+// once (StepRow), and may have scales before each group of weights (kGroupScales). Weights of 4
+// bits (kNibbles) have a tile of their own (int4.h).
 #pragma once
 
 #include <cstddef>
@@ -26,10 +27,6 @@ constexpr int kGemmRows = (kRegisters - P::kSpare - Vectors) / Vectors < kMostTi
                               ? (kRegisters - P::kSpare - Vectors) / Vectors
                               : kMostTileRows;
 
-// Bytes of one step of a panel.
-template <class P>
-constexpr std::size_t kStepBytes = kPanel* P::kPack * sizeof(typename P::Weight);
-
 template <class P>
 concept Integers = requires {
   P::kLargest;
@@ -39,17 +36,41 @@ concept GroupScales = requires {
   P::kGroupScales;
 };
 template <class P>
+concept Nibbles = requires {
+  P::kNibbles;
+};
+template <class P>
 concept StepsRows = requires {
   P::kUnrolled;
 };
+
+// Bytes of one step of a panel.
+template <class P>
+constexpr std::size_t kStepBytes = kPanel* P::kPack * sizeof(typename P::Weight);
+template <Nibbles P>
+constexpr std::size_t kStepBytes<P> = kPanel* P::kPack / 2;
+
+// Bytes before the weights of each kIntegerGroup values of K of a panel.
+template <class P>
+constexpr std::size_t kHeaderBytes = 0;
+template <GroupScales P>
+constexpr std::size_t kHeaderBytes<P> = kPanel * sizeof(float);
+template <Nibbles P>
+constexpr std::size_t kHeaderBytes<P> = kPanel* kInt4HeaderBytes;
+
+// Values of a quantised row with one scale.
+template <class P>
+constexpr std::size_t kRowGroup = kIntegerGroup;
+template <Nibbles P>
+constexpr std::size_t kRowGroup<P> = kInt4Group;
 
 // Bytes of the first `steps` steps of a panel, which are whole groups if there are groups, or all.
 template <class P>
 constexpr std::size_t BytesOf(std::size_t steps) {
   std::size_t bytes = steps * kStepBytes<P>;
-  if constexpr (GroupScales<P>) {
+  if constexpr (kHeaderBytes < P >> 0) {
     constexpr std::size_t kSteps = kIntegerGroup / P::kPack;
-    bytes += (steps + kSteps - 1) / kSteps * kPanel * sizeof(float);
+    bytes += (steps + kSteps - 1) / kSteps * kHeaderBytes<P>;
   }
   return bytes;
 }

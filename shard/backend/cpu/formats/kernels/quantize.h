@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "shard/backend/cpu/formats/format_kernels.h"
+#include "shard/backend/cpu/formats/kernels/gemm_tile.h"
 
 namespace penstock::shard::cpu {
 namespace {
@@ -41,15 +42,15 @@ void QuantizeGroup(const Activation* in, std::size_t count, std::byte* values,
   }
   group.scale = most / P::kLargest + SumOfLanes(not_finite);
   // If a value is not finite the scale is NaN, and the sum may not fit an integer.
-  group.offset = __builtin_isfinite(group.scale) ? -128 * SumOfInts(sum) : 0;
+  group.offset = __builtin_isfinite(group.scale) ? (Nibbles<P> ? -1 : -128) * SumOfInts(sum) : 0;
 }
 
 template <class P, class Activation>
 void Quantize(const QuantizeArgs& args) {
   const auto* in = static_cast<const Activation*>(args.input);
-  for (std::size_t first = 0, group = 0; first < args.size; first += kIntegerGroup, ++group) {
+  for (std::size_t first = 0, group = 0; first < args.size; first += kRowGroup<P>, ++group) {
     const std::size_t left = args.size - first;
-    QuantizeGroup<P>(in + first, left < kIntegerGroup ? left : kIntegerGroup,
+    QuantizeGroup<P>(in + first, left < kRowGroup<P> ? left : kRowGroup<P>,
                      args.values + first / P::kPack * P::kLeft, args.groups[group]);
   }
 }

@@ -18,15 +18,17 @@ constexpr FormatKernels IntegerFormat() {
   return {.gemm = Gemm<P, Activation>,
           .pack = P::kPack,
           .quantize = Quantize<P, Activation>,
-          .step_bytes = P::kLeft};
+          .step_bytes = P::kLeft,
+          .group = kRowGroup<P>};
 }
 
 // The formats that every instruction set has.
-template <class Plain, class Int8>
+template <class Plain, class Int8, class Int4>
 constexpr FormatTable FormatsOf() {
   FormatTable table;
   table[FormatId::kPlain] = FloatFormat<Plain>();
   table[FormatId::kInt8] = IntegerFormat<Int8, typename Plain::Activation>();
+  table[FormatId::kInt4] = IntegerFormat<Int4, typename Plain::Activation>();
   return table;
 }
 

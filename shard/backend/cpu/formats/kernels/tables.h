@@ -13,6 +13,7 @@ extern const FormatTable kAvx512Float32Formats;
 extern const FormatTable kAvx512BFloat16Formats;
 extern const FormatTable kAvx512DotBFloat16Formats;
 // For processors with AVX512_VNNI, with activations of float32.
+extern const FormatKernels kAvx512VnniInt4;
 extern const FormatKernels kAvx512VnniInt8;
 extern const FormatKernels kAvx512VnniInt16;
 

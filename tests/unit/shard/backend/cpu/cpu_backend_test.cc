@@ -304,19 +304,17 @@ TEST_P(CpuBackendShapes, ChunksAndThreadsChangeNoBit) {
   }
 }
 
-// The same with int8 weights. If rows are few, each thread quantises the inputs; else all do.
-TEST_P(CpuBackendShapes, Int8StaysNearFloat32AndChangesNoBit) {
+void ExpectNearAndTheSameBits(const Shape& shape, Quantization quantization, double most) {
   const auto tokens = Tokens(90, 3);
-  ShapedBackend reference(GetParam(), DType::kFloat32, Runs::kReference, 1);
+  ShapedBackend reference(shape, DType::kFloat32, Runs::kReference, 1);
   const auto exact = reference.Feed1(0, tokens, 90);
   for (const std::string& isa : Isas()) {
     const IsaSwitch use(isa);
-    ShapedBackend one(GetParam(), DType::kBFloat16, Runs::kCpu, 1, 16, Quantization::kInt8);
+    ShapedBackend one(shape, DType::kBFloat16, Runs::kCpu, 1, 16, quantization);
     const auto expected = one.Feed1(0, tokens, 1);
-    EXPECT_LT(RelativeError(expected, exact), 0.05) << isa;
+    EXPECT_LT(RelativeError(expected, exact), most) << isa;
     for (std::uint32_t threads : {2u, 3u}) {
-      ShapedBackend many(GetParam(), DType::kBFloat16, Runs::kCpu, threads, 16,
-                         Quantization::kInt8);
+      ShapedBackend many(shape, DType::kBFloat16, Runs::kCpu, threads, 16, quantization);
       for (std::size_t chunk : {4u, 7u, 90u}) {
         const auto logits = many.Feed1(1, tokens, chunk);
         for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -326,6 +324,15 @@ TEST_P(CpuBackendShapes, Int8StaysNearFloat32AndChangesNoBit) {
       }
     }
   }
+}
+
+// The same with quantised weights. If rows are few, each thread quantises the inputs; else all do.
+TEST_P(CpuBackendShapes, Int8StaysNearFloat32AndChangesNoBit) {
+  ExpectNearAndTheSameBits(GetParam(), Quantization::kInt8, 0.05);
+}
+
+TEST_P(CpuBackendShapes, Int4StaysNearFloat32AndChangesNoBit) {
+  ExpectNearAndTheSameBits(GetParam(), Quantization::kInt4, 0.5);
 }
 
 // Blocks of another sequence that hold NaN must not reach this one.

@@ -102,7 +102,8 @@ struct Problem {
 
   // Rounds the input for the kernel, and records the values that input and weights have then.
   void Quantize(std::size_t weight_rows) {
-    const std::size_t groups = (inner + kIntegerGroup - 1) / kIntegerGroup;
+    const std::size_t group = kind.of_format().group;
+    const std::size_t groups = (inner + group - 1) / group;
     integers.stride = stride / kind.of_format().pack * kind.of_format().step_bytes;
     integers.group_stride = groups;
     values.resize(rows * integers.stride);
@@ -119,9 +120,10 @@ struct Problem {
                                     : static_cast<const void*>(&input_bits[row * stride]),
                                inner, integers.values + row * integers.stride,
                                integers.groups + row * integers.group_stride});
-    const float most = kind.format == FormatId::kInt8 ? 127.0f : float{kInt16Largest};
-    for (std::size_t first = 0; first < inner; first += kIntegerGroup) {
-      Round(&input[row * stride + first], std::min(kIntegerGroup, inner - first), most);
+    const float most = kind.format == FormatId::kInt16 ? float{kInt16Largest} : 127.0f;
+    const std::size_t group = kind.of_format().group;
+    for (std::size_t first = 0; first < inner; first += group) {
+      Round(&input[row * stride + first], std::min(group, inner - first), most);
     }
   }
 
@@ -130,11 +132,21 @@ struct Problem {
     matrix.UnpackRow(row, unpacked.data());
     float* exact = &weights[row * inner];
     if (kind.format == FormatId::kInt8) Round(exact, inner, 127.0f);
+    float most = kind.format == FormatId::kInt8 ? 1e-6f : 6e-5f;
     for (std::size_t k = 0; k < inner; ++k) {
-      ASSERT_NEAR(unpacked[k], exact[k], kind.format == FormatId::kInt8 ? 1e-6 : 6e-5)
-          << "row " << row << ", K " << k;
-      exact[k] = unpacked[k];
+      if (kind.format == FormatId::kInt4 && k % kInt4Group == 0) {
+        most = HalfAStep(exact + k, std::min(kInt4Group, inner - k));
+      }
+      ASSERT_NEAR(unpacked[k], exact[k], most) << "row " << row << ", K " << k;
     }
+    std::copy(unpacked.begin(), unpacked.end(), exact);
+  }
+
+  // Of a group of int4, whose scale is a float16: 15 steps span its weights and 0.
+  static float HalfAStep(const float* weights, std::size_t count) {
+    const float least = std::min(0.0f, *std::min_element(weights, weights + count));
+    const float most = std::max(0.0f, *std::max_element(weights, weights + count));
+    return 0.51f * (most - least) / 15.0f;
   }
 
   static void Round(float* values, std::size_t count, float most) {
@@ -266,10 +278,11 @@ inline std::vector<Case> AllCases() {
       }
     }
   }
-  // On a processor with AVX512_VNNI the int8 kernels without it are not in the table.
+  // On a processor with AVX512_VNNI the kernels of int4 and int8 without it are not in the table.
   if (best.ok() && *best >= Isa::kAvx512) {
     Kernels kernels = *FindKernels(Isa::kAvx512, DType::kFloat32);
     kernels.formats = kAvx512Float32Formats;
+    all.push_back({kernels, FormatId::kInt4});
     all.push_back({kernels, FormatId::kInt8});
   }
   return all;

@@ -167,15 +167,45 @@ TEST(Gemm, CompressedWeightsGiveTheBitsOfPlainOnes) {
 }
 
 // Sums of integers are exact, so only the order of the groups matters, which all keep.
-TEST(Gemm, Int8HasTheSameBitsOnEveryInstructionSet) {
+void ExpectTheSameBitsOnEveryInstructionSet(FormatId format) {
   std::vector<float> first;
   for (const Case& kind : AllCases()) {
-    if (kind.format != FormatId::kInt8 || kind.kernels.weight != DType::kFloat32) continue;
+    if (kind.format != format || kind.kernels.weight != DType::kFloat32) continue;
     const Problem problem(kind, 20, 1100, 72, false);
     const std::vector<float> out = Multiply(problem, Plain(kind), 0, 20, 1);
     if (first.empty()) first = out;
     EXPECT_EQ(std::memcmp(out.data(), first.data(), out.size() * sizeof(float)), 0) << kind.Name();
   }
+  EXPECT_FALSE(first.empty());
+}
+
+// A product of inputs that are rounded to 8 bits in groups of 32, beside that of inputs as given.
+TEST(Gemm, InputsOfInt4AddAnErrorBelowOnePercent) {
+  for (const Case& kind : AllCases()) {
+    if (kind.format != FormatId::kInt4) continue;
+    constexpr std::size_t kRows = 8, kInner = 1100, kOutputs = 72;
+    Problem problem(kind, kRows, kInner, kOutputs, false);
+    const std::vector<float> out = Multiply(problem, Plain(kind), 0, kRows, 1);
+    for (std::size_t i = 0; i < problem.input.size(); ++i) {
+      problem.input[i] = ReadElement(problem.input_bits.data(), i, DType::kBFloat16);
+    }
+    double error = 0, all = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      const double exact = problem.Dot(i / kOutputs, i % kOutputs);
+      const double product = exact - problem.bias[i % kOutputs];
+      error += (out[i] - exact) * (out[i] - exact);
+      all += product * product;
+    }
+    EXPECT_LT(std::sqrt(error / all), 0.008) << kind.Name();
+  }
+}
+
+TEST(Gemm, Int4HasTheSameBitsOnEveryInstructionSet) {
+  ExpectTheSameBitsOnEveryInstructionSet(FormatId::kInt4);
+}
+
+TEST(Gemm, Int8HasTheSameBitsOnEveryInstructionSet) {
+  ExpectTheSameBitsOnEveryInstructionSet(FormatId::kInt8);
 }
 
 TEST(Gemm, AValueThatIsNotFiniteAffectsOnlyItsRow) {

@@ -50,7 +50,7 @@ inline void SplitKOfOneRow(const Kernels& kernels, const WeightFormat& format,
     gemm(part);
     part.weights = base + BytesOfSteps(kernels, format, half);
     part.input = static_cast<const std::byte*>(args.input) + half * input_bytes;
-    if (!plain) part.groups = args.groups + half / group_steps;
+    if (!plain) part.groups = args.groups + half * of_format.pack / of_format.group;
     part.steps = args.steps - half;
     part.bias = nullptr;
     part.epilogue = Epilogue::kAdd;

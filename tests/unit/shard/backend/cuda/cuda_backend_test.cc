@@ -265,7 +265,9 @@ TEST_F(CudaBackendTest, QuantizedWeightsTakeTheMemoryThatWasPlanned) {
   EXPECT_LT(bytes(WeightForm::kFp8), bytes(WeightForm::kPlain) * 3 / 4);
 }
 
-TEST(CheckQuantizationTest, WantsBFloat16) {
+TEST(CheckQuantizationTest, WantsBFloat16AndRefusesInt4) {
+  EXPECT_EQ(CheckQuantization(Quantization::kInt4, DType::kBFloat16).message(),
+            "--quantize int4: must be int8 or fp8 on a GPU; int4 is for backend cpu");
   EXPECT_TRUE(CheckQuantization(Quantization::kFp8, DType::kBFloat16).ok());
   EXPECT_TRUE(CheckQuantization(Quantization::kNone, DType::kFloat32).ok());
   EXPECT_EQ(CheckQuantization(Quantization::kFp8, DType::kFloat32).message(),

@@ -124,5 +124,19 @@ TEST(FormatGoldens, AllPiecesHaveTheBitsOfTheLibrary) {
   }
 }
 
+TEST(FormatGoldens, PackedIntegersOfOneScalePerRowAreGivenAsIntegers) {
+  for (const Golden& golden : Goldens()) {
+    if (!golden.name.starts_with("pack")) continue;
+    const TempFolder folder;
+    const Checkpoint checkpoint = OpenStored(folder, golden.tensors);
+    const std::uint64_t rows = golden.Rows(), columns = golden.Columns();
+    const WeightPart part{"m.weight", {rows, columns}, {1, rows - 1}, {0, columns}, 0};
+    const bool whole_rows = !golden.name.ends_with("group");
+    EXPECT_EQ(GivesInt4(checkpoint, PlanOf(part, golden.quantization)),
+              golden.name.starts_with("pack4") && whole_rows)
+        << golden.name;
+  }
+}
+
 }  // namespace
 }  // namespace penstock::shard

@@ -196,6 +196,34 @@ TEST(PackedFormats, AwqHasTheValuesOfItsBits) {
   }
 }
 
+// With these columns.
+bool GivesInt4(const Example& example, Range columns) {
+  const TempFolder folder;
+  const Checkpoint checkpoint = OpenStored(folder, example.tensors);
+  return GivesInt4(
+      checkpoint,
+      PlanOf({"m.weight", {example.rows, example.columns}, {1, example.rows - 2}, columns, 0},
+             example.quantization));
+}
+
+TEST(PackedFormats, GroupsThat32ColumnsDivideAreGivenAsIntegers) {
+  Random random(9);
+  const auto gptq = [&random](const Case& test) { return Gptq(test, random); };
+  for (const bool v2 : {false, true}) {
+    EXPECT_TRUE(GivesInt4(gptq({4, 32, 64, 32, false, v2}), {32, 32}));
+    EXPECT_TRUE(GivesInt4(gptq({4, 40, 160, 128, false, v2}), {0, 160}));
+    EXPECT_TRUE(GivesInt4(gptq({4, 40, 160, 128, false, v2}), {96, 50}));
+    EXPECT_TRUE(GivesInt4(gptq({4, 7, 50, 0, false, v2}), {0, 50}));
+  }
+  EXPECT_TRUE(GivesInt4(Awq(32, 64, 32, random), {0, 64}));
+  EXPECT_TRUE(GivesInt4(Awq(72, 200, 64, random), {32, 140}));
+  EXPECT_FALSE(GivesInt4(gptq({4, 40, 96, 24, false, false}), {0, 96}));
+  EXPECT_FALSE(GivesInt4(gptq({4, 32, 64, 32, true, false}), {0, 64})) << "in any order";
+  EXPECT_FALSE(GivesInt4(gptq({3, 32, 64, 32, false, false}), {0, 64}));
+  EXPECT_FALSE(GivesInt4(gptq({8, 32, 64, 32, false, false}), {0, 64}));
+  EXPECT_FALSE(GivesInt4(gptq({4, 32, 64, 32, false, false}), {5, 32}));
+}
+
 // compressed-tensors wrote weight_g_idx until it read only columns in order.
 TEST(PackedFormats, PackedIntegersMayHaveGroupsInAnyOrder) {
   const std::vector<std::uint32_t> values = {9, 7, 8, 0, 15, 8, 1, 8};

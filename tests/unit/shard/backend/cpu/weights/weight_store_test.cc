@@ -215,6 +215,8 @@ double BytesOfAWeight(FormatId format, DType dtype, double inner) {
   switch (format) {
     case FormatId::kInt8:
       return 1 + sizeof(float) / inner;
+    case FormatId::kInt4:
+      return 0.5 + kInt4HeaderBytes / static_cast<double>(kIntegerGroup) + sizeof(float) / inner;
     case FormatId::kInt16:
       return 2 + sizeof(float) / static_cast<double>(kIntegerGroup);
     case FormatId::kCompressed:
