@@ -425,7 +425,7 @@ TEST_F(ServiceTest, ARecordHasTheDecisionsWithTheirReasons) {
   engine_.records["abc"] = record;
   const std::string expected =
       R"({"request":12,"client_id":"abc","state":"running","prompt_tokens":7,"generated_tokens":3,)"
-      R"("cached_tokens":0,"preemptions":0,"decisions":[{"after_ms":2.0,"decision":"deferred",)"
+      R"("cached_tokens":0,"preemptions":0,"losses":0,"decisions":[{"after_ms":2.0,"decision":"deferred",)"
       R"("short_of":"blocks","needed":9,"available":4,"behind":11},{"after_ms":1000.0,"decision":"admitted","step":3}]})";
   EXPECT_EQ(Get("/requests/abc").body, expected);
   EXPECT_EQ(Get("/requests/chatcmpl-abc").body, expected);
