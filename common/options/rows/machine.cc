@@ -36,8 +36,8 @@ constexpr OptionSpec kMachineRows[] = {
                 .refusal = "give auto, float32, bfloat16 or int8, or fp8_e4m3fn on a GPU",
                 .harmless = "auto|float32|bfloat16|int8|fp8_e4m3fn"}),
     OptionSpec("weights-cache", Type::kPath, "",
-               "Folder that keeps packed weights and warm-up times, so that the next start is "
-               "faster. It takes as much disk as the weights; unset: nothing is kept.",
+               "Folder, as large as the weights, that keeps packed weights and warm-up times for a "
+               "faster next start; unset: nothing is kept.",
                {.components = kLauncher | kShard}),
     OptionSpec("weights-cache-size", Bytes(1), "64GiB",
                "Largest size of --weights-cache; the least recently used files are removed first.",

@@ -42,10 +42,9 @@ constexpr OptionSpec kModelRows[] = {
                {.components = kLauncher | kShard}),
     OptionSpec(
         "quantize", Type::kString, "",
-        "int8 stores each weight in one byte, with a scale per output; answers change a little. "
-        "int4, on a CPU only: half a byte, with a scale and a zero point per 32 inputs; answers "
-        "change more. fp8, on a GPU only: as int8, with 8-bit floats. Unset: weights have the type "
-        "of --dtype.",
+        "Form of the weights in memory: int8 and, on GPUs, fp8 take one byte and change answers a "
+        "little; int4, on CPUs, takes half a byte and changes them more; unset: the type of "
+        "--dtype.",
         {.components = kLauncher | kShard,
          .refusal = "a quantized checkpoint needs no option; int8, int4 on a CPU and fp8 on a GPU "
                     "quantize the weights while they load",
@@ -58,10 +57,11 @@ constexpr OptionSpec kModelRows[] = {
                "How the rows of a text become its vector. auto: what the model's folder says, or "
                "else mean for encoders and last for decoders.",
                {.advanced = true, .components = kLauncher | kShard}),
-    OptionSpec("lora", Type::kList, "",
-               "LoRA adapters to load beside the model: NAME=FOLDER, a folder that PEFT saved. "
-               "Requests choose one by its name. POST /adapters loads others at run time.",
-               {.components = kLauncher | kShard, .aliases = "lora-adapters"}),
+    OptionSpec(
+        "lora", Type::kList, "",
+        "LoRA adapters to load beside the model, which requests choose by name: NAME=FOLDER, "
+        "a folder that PEFT saved.",
+        {.components = kLauncher | kShard, .aliases = "lora-adapters"}),
     OptionSpec(
         "served-model-name", Type::kString, "",
         "Name that clients use for the model; unset: the text of --model-id, or the folder's own "

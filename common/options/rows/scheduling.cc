@@ -15,7 +15,7 @@ constexpr OptionSpec kSchedulingRows[] = {
     OptionSpec(
         "target-inter-token-ms", Float(0, 3600000), "0",
         "Longest step in milliseconds while requests decode; the cost model shortens prefill "
-        "chunks to keep it. 0: no limit."),
+        "chunks to keep it; 0 is no limit."),
     OptionSpec("max-step-tokens", Int(1, 16777216), "auto",
                "Token budget of a step: decode rows plus prompt tokens; auto is 512 on CPU and "
                "2048 on CUDA.",

@@ -11,22 +11,22 @@ constexpr OptionSpec kServerRows[] = {
                "Address that the HTTP server listens on; 0.0.0.0 for every address of the machine.",
                {.aliases = "host"}),
     OptionSpec("api-key", Type::kString, "",
-               "Key that clients must send as `Authorization: Bearer KEY`. If this and "
-               "--api-keys-file are unset, no key is needed.",
+               "Key that clients must send as `Authorization: Bearer KEY`; none is needed if this "
+               "and --api-keys-file are unset.",
                {.secret = true}),
     OptionSpec("api-keys-file", Type::kPath, "",
                "File with one `name:key` a line; each name is a tenant with its own prefix cache, "
                "log name and metrics."),
     OptionSpec("tls-cert", Type::kPath, "",
-               "Certificate chain (PEM) of the HTTP server, which then speaks HTTPS only. SIGHUP "
-               "makes it read the --tls-* files again; unset: plain HTTP."),
+               "Certificate chain (PEM) of the HTTP server, which then speaks HTTPS only; unset: "
+               "plain HTTP."),
     OptionSpec("tls-key", Type::kPath, "", "Private key (PEM, without a password) of --tls-cert."),
     OptionSpec("tls-client-ca", Type::kPath, "",
                "Certificate authorities (PEM). A client is served only if one of them signed its "
                "certificate.",
                {.advanced = true}),
     OptionSpec("cors-allow-origin", Type::kList, "",
-               "Web origins whose pages may read answers; * for all. Unset: none, or all with "
+               "Web origins whose pages may read answers, * for all; unset: none, or all with "
                "--api-profile tgi."),
     OptionSpec("cors-allow-headers", Type::kList, "",
                "Request headers that such pages may send, beside those that clients of OpenAI and "
