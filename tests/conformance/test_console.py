@@ -86,11 +86,11 @@ def test_text_of_the_model_is_never_markup(page, serve):
 
 
 def test_stop_ends_the_request(page, serve):
-    server = serve("--tokens", "hash", "--step-time", "20ms")
+    server = serve("--tokens", "echo", "--step-time", "20ms")
     open_page(page, server)
-    say(page, "Tell a long story.")
+    say(page, "Say <<<" + "word " * 200 + ">>>")
     page.wait(f"({ANSWER}).length > 0")
-    page.press("Escape")
+    page.run("document.getElementById('stop').click()")
     page.wait(IDLE)
     assert page.run("document.querySelector('article.assistant .note').textContent") == "Stopped."
 
