@@ -90,7 +90,9 @@ def test_stop_ends_the_request(page, serve):
     open_page(page, server)
     say(page, "Say <<<" + "word " * 200 + ">>>")
     page.wait(f"({ANSWER}).length > 0")
-    page.run("document.getElementById('stop').click()")
+    # A click between two events of the stream may have no effect yet.
+    page.wait("""(document.getElementById('stop').click(),
+      document.querySelector('article.assistant .note')?.textContent === 'Stopped.')""")
     page.wait(IDLE)
     assert page.run("document.querySelector('article.assistant .note').textContent") == "Stopped."
 
