@@ -86,15 +86,27 @@ def test_text_of_the_model_is_never_markup(page, serve):
 
 
 def test_stop_ends_the_request(page, serve):
-    server = serve("--tokens", "echo", "--step-time", "20ms")
+    server = serve("--tokens", "hash", "--step-time", "20ms")
     open_page(page, server)
-    say(page, "Say <<<" + "word " * 200 + ">>>")
+    say(page, "Tell a long story.")
     page.wait(f"({ANSWER}).length > 0")
-    # A click between two events of the stream may have no effect yet.
-    page.wait("""(document.getElementById('stop').click(),
-      document.querySelector('article.assistant .note')?.textContent === 'Stopped.')""")
+    page.press("Escape")
     page.wait(IDLE)
     assert page.run("document.querySelector('article.assistant .note').textContent") == "Stopped."
+
+
+def test_an_answer_still_grows_after_the_page_has_asked_for_the_model_again(page, serve):
+    open_page(page, serve("--tokens", "hash", "--step-time", "20ms"))
+    say(page, "Tell a long story.")
+    page.wait(f"({ANSWER}).length > 0")
+    page.run("document.getElementById('model').textContent = ''")
+    page.run("globalThis.dispatchEvent(new Event('online'))")
+    page.wait("document.getElementById('model').textContent !== ''")
+    shown = len(page.run(ANSWER))
+    assert shown > 0
+    page.wait(f"({ANSWER}).length > {shown} && !document.getElementById('stop').hidden")
+    page.press("Escape")
+    page.wait(IDLE)
 
 
 def test_a_key_is_asked_for_and_used(page, serve):

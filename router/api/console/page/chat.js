@@ -37,6 +37,7 @@ let plain = false;  // the model has no chat template
 let chats = load();
 let chat = fresh();
 let abort = null;  // of the answer that streams
+let growing = null;  // its article, which is not of a message yet
 
 function fresh() {
   return { id: Date.now(), title: "", system: "", messages: [] };
@@ -72,6 +73,7 @@ function drawHistory() {
 
 function show(which) {
   abort?.abort();
+  growing = null;
   chat = which;
   $("system").value = chat.system;
   draw();
@@ -136,6 +138,7 @@ function draw() {
     ? "This model has no chat template, so it continues your text."
     : "Ask something. Chats are kept in this browser only.");
   $("log").replaceChildren(...(chat.messages.length > 0 ? chat.messages.map(drawMessage) : [empty]));
+  if (growing) $("log").append(growing);
   $("log").scrollTop = $("log").scrollHeight;
   $("send").hidden = abort !== null;
   $("stop").hidden = abort === null;
@@ -251,6 +254,7 @@ async function generate() {
   }
   clearTimeout(pending);
   abort = null;
+  growing = null;
   mine.messages.push(answer);
   if (chat === mine) {
     save();
@@ -260,11 +264,10 @@ async function generate() {
 
 // Shows the answer below the messages while it grows.
 function requestStart(answer) {
-  draw();
   const node = drawMessage(answer, -1);
   node.querySelector(".body").append(make("p", "note", "…"));
-  $("log").append(node);
-  $("log").scrollTop = $("log").scrollHeight;
+  growing = node;
+  draw();
   return {
     redraw() {
       const log = $("log");

@@ -60,11 +60,11 @@ async function readModel() {
   try {
     const models = await (await call("v1/models")).json();
     const name = models.data[0].id;
+    const info = await (await call("info")).json();
+    chat.start(name, info.has_chat_template !== false);
     $("model").textContent = name;
     $("model").title = name;
     document.title = `${name} · Penstock`;
-    const info = await (await call("info")).json();
-    chat.start(name, info.has_chat_template !== false);
     notice("");
   } catch (error) {
     notice(error.message);
