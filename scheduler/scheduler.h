@@ -46,8 +46,8 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // Applies one input. Time must not run backwards. Ignores unknown ids, such as a late result of
-  // an old epoch or the cancellation of a finished request: these are races, not errors.
+  // Applies one input. Time must not run backwards. An unknown id is no error and is ignored: a
+  // result may be late, and a request may end before its cancellation arrives.
   void Apply(const Input& input, Outputs& out);
 
   // When Apply must be called at the latest, with a Tick if there is no other input.

@@ -20,8 +20,9 @@ absl::Status HubError(const HubSettings& settings, const std::string& repo, cons
 // Whether asking again may help: no answer, 408, 429 and 5xx.
 bool IsTransient(const HttpResponse& response);
 
-// How long to wait before try number `failures` + 1 of `url`: as long as the hub asks for, else
-// 0.2 s, doubled after each failure. Logs it as a warning. nullopt: the caller gives up.
+// How long to wait before `url` is requested again, after `failures` failed tries. The hub may ask
+// for a time; otherwise it is 0.2 s, doubled after each failure. Logs the failure as a warning.
+// Returns nullopt when there were too many failures.
 std::optional<std::chrono::milliseconds> RetryDelay(const std::string& url, int failures,
                                                     const HttpResponse& response);
 

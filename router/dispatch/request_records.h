@@ -32,9 +32,9 @@ class RequestRecords {
   void Add(RequestId request, const std::string& tenant, const std::string& client_id,
            Time arrived);
   void SetPromptTokens(RequestId request, std::uint32_t prompt_tokens);
-  // For a request that ended before the scheduler knew it.
+  // Sets the state of a request that ended before it was sent to the scheduler.
   void SetState(RequestId request, const std::string& state);
-  // The scheduler's outputs, in order.
+  // Takes what the scheduler reported, in its order.
   void Take(std::span<const scheduler::Event> events, std::span<const Decision> decisions);
 
   // By client id (the tenant's newest of that name) or decimal request id. Another tenant's request

@@ -24,7 +24,7 @@ struct Work {
   bool started_sent = false;           // the client had its Started event
   std::optional<std::uint32_t> finish_at;  // set by the router: ends with this many tokens
 
-  // It was present at so many losses that it may cause them. It runs alone on its group.
+  // Two groups were lost while they ran this request, so it may be the cause. It runs alone.
   bool Suspect() const { return losses >= 2; }
 
   // Rows of each decode with contrastive search; 0 without.

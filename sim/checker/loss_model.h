@@ -1,6 +1,6 @@
-// What happens to the requests of a lost group (G10). A request waits for a group that computes the
-// same bits, at most for recovery_timeout while there is none. A suspect shares its group with no
-// other request, and fails at the next loss.
+// Checks what happens to the requests of a lost group (guarantee G10). A request waits for a group
+// that computes the same bits; if there is none, it waits at most recovery_timeout. A request that
+// was present at two losses runs alone on its group, and fails at the next loss.
 #pragma once
 
 #include <cstddef>

@@ -154,7 +154,8 @@ Check AddMessages(MessagesWriter& writer, const Request& request) {
 
 std::variant<Translated, ApiError> Translate(const Request& request) {
   if (!request.mcp_servers.empty()) return Unsupported("mcp_servers", "are not supported");
-  // Taken without effect, later requests of the thread would have lost what they do not repeat.
+  // A client that names a thread sends only new messages. Without support, the answer would be
+  // computed from a part of the conversation.
   if (request.thread) {
     return Unsupported(kThread, "is not supported: send the whole conversation with each request");
   }

@@ -13,15 +13,16 @@
 namespace penstock::router::sglang {
 
 struct Lowered {
-  std::vector<GenerationRequest> candidates;  // of each prompt its n answers
+  std::vector<GenerationRequest> candidates;  // n for each prompt, ordered by prompt
   AnswerStyle style;
 };
 
-// `request_id` names answers that the body does not name.
+// Turns a body into one generation request for each answer. `request_id` is the id of an answer to
+// which the body gives none.
 std::variant<Lowered, ApiError> Lower(const ApiContext& context, Request request,
                                       const std::string& request_id);
 
-// The form of the engine's errors about this request.
+// How errors about this request are written.
 const ErrorFormat& ErrorsAbout(const Request& request);
 
 }  // namespace penstock::router::sglang

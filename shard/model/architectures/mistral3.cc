@@ -1,5 +1,6 @@
-// Models with a vision tower whose text model is one of the other types, named in text_config:
-// Mistral Small 3.1 and Ministral 3 (Mistral AI), LLaVA. Penstock serves the text.
+// Models that read images and text: Mistral Small 3.1 and Ministral 3 (Mistral AI), and LLaVA.
+// Their text model is of another type, which text_config names. Penstock serves the text model
+// only.
 #include <string>
 #include <utility>
 

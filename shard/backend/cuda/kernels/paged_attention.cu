@@ -229,9 +229,9 @@ __device__ void AddParts(const float* parts, std::uint64_t stride, int dim, int 
   }
 }
 
-// Merges the partitions of a row and query head from left to right, with one warp. The threads of
-// the warp hold the weights of 32 partitions at a time, and each of them every 32nd dimension.
-// kOneIsDone: rows with one partition already have their output.
+// One warp merges the partitions of one row and query head, from left to right. It takes 32
+// partitions at a time: thread t holds the weight of partition t. Of the output, thread t computes
+// dimensions t, t + 32 and so on. kOneIsDone: rows with one partition already have their output.
 template <class T, bool kOneIsDone>
 __global__ void MergeKernel(AttentionArgs args) {
   WaitForEarlierKernels();
