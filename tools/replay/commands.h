@@ -8,5 +8,6 @@ namespace penstock::replay {
 int RunCommand(int argc, const char* const* argv);
 int TraceCommand(int argc, const char* const* argv);
 int SearchCommand(int argc, const char* const* argv);
+int WhatIfCommand(int argc, const char* const* argv);
 
 }  // namespace penstock::replay

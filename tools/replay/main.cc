@@ -16,6 +16,7 @@ constexpr Command kCommands[] = {
     {"run", penstock::replay::RunCommand},
     {"trace", penstock::replay::TraceCommand},
     {"search", penstock::replay::SearchCommand},
+    {"what-if", penstock::replay::WhatIfCommand},
 };
 
 constexpr char kUsage[] =
@@ -24,6 +25,7 @@ constexpr char kUsage[] =
     "  run LOG              re-runs a recorded input log and compares the outputs\n"
     "  trace FILE|uniform   a request trace on simulated groups under a virtual clock\n"
     "  search FILE|uniform  the highest request rate that meets an objective\n"
+    "  what-if LOG          the requests of an input log with other settings\n"
     "\n"
     "%s COMMAND --help prints the options.\n";
 
