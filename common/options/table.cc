@@ -100,7 +100,7 @@ std::string DescribeType(const OptionSpec& spec) {
     case Type::kPath:
       return "a path";
     case Type::kModel:
-      return "a folder; the launcher also takes a model id (org/name)";
+      return "a folder or, for the launcher, a model id (org/name)";
     case Type::kInt:
       return "an integer" + DescribeRange(spec);
     case Type::kFloat:

@@ -3,6 +3,7 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -26,6 +27,13 @@ bool IsName(std::string_view text) {
          text.find_first_not_of(kAllowed) == text.npos;
 }
 
+// Whether a client can send the text in a header. A control character, such as the line break that
+// `echo` leaves in a secret, would make it a key that fits no request.
+bool FitsAHeader(std::string_view key) {
+  return Trim(key) == key &&
+         std::ranges::none_of(key, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
 absl::Status Bad(const std::string& what) { return absl::InvalidArgumentError(what); }
 
 }  // namespace
@@ -43,6 +51,11 @@ absl::Status ApiKeys::Add(std::string_view name, std::string_view key) {
         "'-'");
   }
   if (key.empty()) return Bad("the key after the first ':' must not be empty");
+  if (!FitsAHeader(key)) {
+    return Bad(
+        "the key must hold no line break or other control character and no blank at its ends; no "
+        "client can send them");
+  }
   if (keys_.size() == kMaxKeys) {
     return Bad("must hold at most " + std::to_string(kMaxKeys) + " keys");
   }
@@ -68,7 +81,9 @@ absl::Status ApiKeys::AddLine(std::string_view line) {
 absl::StatusOr<ApiKeys> ApiKeys::Parse(std::string_view single, std::string_view lines,
                                        std::string_view where) {
   ApiKeys keys;
-  if (!single.empty()) PENSTOCK_RETURN_IF_ERROR(keys.Add(kDefaultName, single));
+  if (!single.empty()) {
+    PENSTOCK_RETURN_IF_ERROR(WithContext(keys.Add(kDefaultName, single), "--api-key ***"));
+  }
   for (std::size_t number = 1; !lines.empty(); ++number) {
     const std::string_view line = lines.substr(0, lines.find('\n'));
     lines.remove_prefix(std::min(lines.size(), line.size() + 1));

@@ -55,6 +55,18 @@ TEST(ApiKeysTest, ErrorsNameTheLineAndNeverTheKey) {
   EXPECT_THAT(WhyNot("", "a b:secret"), Not(HasSubstr("secret")));
 }
 
+TEST(ApiKeysTest, AKeyThatNoClientCanSendIsRefused) {
+  // A secret made with `echo` ends with a line break.
+  for (const char* key :
+       {"secret\n", "secret\r\n", "sec\nret", " secret", "secret\t", "sec\x7fret"}) {
+    EXPECT_THAT(WhyNot(key, ""), HasSubstr("--api-key ***: the key must hold no line break"))
+        << key;
+    EXPECT_THAT(WhyNot(key, ""), Not(HasSubstr("sec"))) << key;
+  }
+  EXPECT_THAT(WhyNot("", "a:sec\x01ret"), HasSubstr("keys:1: the key must hold no line break"));
+  EXPECT_EQ(Parsed("two words", "").NameOf("two words"), "default");
+}
+
 class KeyFileTest : public ::testing::Test {
  protected:
   ~KeyFileTest() override { std::filesystem::remove(path_); }
