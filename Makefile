@@ -1,5 +1,5 @@
 # The commands of this repository. `make help` lists them. Scripts in deploy/ and tests/ do the work.
-.PHONY: help build torch serve test soak bench bench-papers bench-effective bench-cpu format lint oracle cuda bundle package package-test clean
+.PHONY: help build torch serve test soak bench bench-papers bench-effective bench-cpu bench-clients docs format lint oracle cuda bundle package package-test clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -28,6 +28,9 @@ bench-papers: ## the acceptance tests of the founding papers, as JSON (ARGS=--wr
 
 bench-cpu: ## the CPU shard alone, against llama.cpp and over HTTP (ARGS="--quick", "--write", ...)
 	@tests/bench/cpu/run $(ARGS)
+
+bench-clients: ## guidellm and aiperf against the server (ARGS="--model FOLDER", "--write", ...)
+	@tests/bench/clients/run $(ARGS)
 
 bench-effective: ## compare nobatch, static and dynamic batching, with pictures (ARGS=FOLDER)
 	@tests/bench/effective/run $(ARGS)

@@ -20,6 +20,7 @@ import time
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PENSTOCK_BUILD_DIR", REPOSITORY / "build"))
 BIN = BUILD / "bin"
+DEPENDENCIES = pathlib.Path(os.environ.get("PENSTOCK_DEPS_DIR", REPOSITORY / ".deps"))
 DEMO_MODEL = REPOSITORY / "demo" / "model"
 SHARED_DATA = pathlib.Path(
     os.environ.get("PENSTOCK_SHARED_DATA", REPOSITORY.parent / "shared" / "data"))
