@@ -171,6 +171,8 @@ class DecoderBuilder {
   void Router(const std::string& name, std::uint32_t experts);
   // down(activation(up(x))).
   void Mlp(const std::string& up, Activation activation, const std::string& down);
+  // The same with an xIELU, whose weights are "`activation`.alpha_p" and "`activation`.alpha_n".
+  void XieluMlp(const std::string& up, const std::string& activation, const std::string& down);
   // What follows computes a second branch, which reads the same residual stream.
   void BeginSideBranch();
   // The next BranchRmsNorm adds the second branch first.
@@ -180,6 +182,8 @@ class DecoderBuilder {
   // Queries, keys and values, and a gate for each dimension of the queries: `q` holds the queries
   // of the first head, then its gates, then the next head.
   void GatedQkv(const std::string& q, const std::string& k, const std::string& v);
+  // The same gates from a matrix of their own.
+  void AttentionGateFrom(const std::string& name);
   // Multiplies the result of attention by the sigmoid of those gates.
   void AttentionGate();
   // Adds the branch to the residual stream. Attention and MLP without a call between them are
@@ -197,6 +201,7 @@ class DecoderBuilder {
   friend class LatentAttentionBuilder;
   friend class PerLayerInputsBuilder;
   friend class ProjectedWordsBuilder;
+  friend class ShortConvBuilder;
 
   void SetWidths();
   void Embed(const std::string& table, const std::string& head, Buffer out, float scale);
@@ -208,6 +213,8 @@ class DecoderBuilder {
   QkvRows Rows() const {
     return {all_heads_, heads_, part_.rank * heads_.query_heads, first_kv_head_, interleaved_};
   }
+  // The first product of an MLP without a gate. Gives the columns of this rank.
+  Range MlpUp(const std::string& up, Buffer out);
   void GatedUp(const std::vector<RowSlice>& slices, const std::string& down, Activation activation);
   // The sum of the branch over the ranks, if it is not made yet.
   void ReduceBranch();
