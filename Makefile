@@ -1,5 +1,5 @@
 # The commands of this repository. `make help` lists them. Scripts in deploy/ and tests/ do the work.
-.PHONY: help build torch serve test fuzz soak bench bench-papers bench-effective bench-cpu format lint oracle cuda bundle package package-test clean
+.PHONY: help build torch serve test fuzz drills soak bench bench-papers bench-effective bench-cpu format lint oracle cuda bundle package package-test clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -19,6 +19,9 @@ test: ## build everything and run every test
 
 fuzz: ## libFuzzer on every reader of foreign bytes (ARGS="--seconds 60 --target http", tests/fuzz/run --help)
 	@tests/fuzz/run $(ARGS)
+
+drills: ## 1,000 servers whose processes die under load, against every token (ARGS="--seeds 1-1000")
+	@tests/faults/run $(ARGS)
 
 soak: ## the long tests: 50,000 seeds, every kernel shape, hostile clients (an hour)
 	@tests/soak
