@@ -8,8 +8,8 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/ids.h"
@@ -24,8 +24,8 @@ namespace penstock::scheduler {
 
 class AdmissionQueue {
  public:
-  AdmissionQueue(const Config& config, std::unique_ptr<OrderPolicy> order)
-      : requests_(config.max_waiting_requests, std::move(order), MaxOvertakes(config)) {}
+  AdmissionQueue(const Config& config, RequestQueue::MakeOrder make_order)
+      : requests_(config.max_waiting_requests, std::move(make_order), MaxOvertakes(config)) {}
 
   bool empty() const { return requests_.empty(); }
   bool full() const { return requests_.full(); }

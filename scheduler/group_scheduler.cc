@@ -175,6 +175,7 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   SetCut(sequence, match);
   if (table_.cache().sharing()) prefix_use_.looked_up_tokens += sequence.PromptLength();
   prefix_use_.hit_tokens += sequence.cached_length;
+  if (!sequence.restart()) sequence.account->Charge(kPromptWork * sequence.PromptLeft());
   Decision& decision = Decide(id_, sequence, DecisionKind::kAdmitted, now, out);
   decision.needed = reservation.blocks - (match.blocks - match.unlocked);
   decision.available = available;
@@ -311,6 +312,7 @@ void GroupScheduler::ReportTokens(Sequence& sequence, const SequenceResult& resu
     sequence.generated.push_back(result.tokens[i].token);
   }
   sequence.tokens_received += count;
+  sequence.account->Charge(kOutputWork * count);
   sharing_.Enter(sequence, sequence.last_plan);
 }
 

@@ -65,7 +65,7 @@ class Scheduler::Impl {
 Scheduler::Impl::Impl(const Config& config)
     : recovery_timeout_(config.recovery_timeout),
       groups_(config),
-      queue_(config, MakeOrder(config.order, groups_)),
+      queue_(config, [order = config.order, this] { return MakeOrder(order, groups_); }),
       steps_(groups_, queue_) {
   PENSTOCK_CHECK(!WhyInvalid(config), "the configuration was validated");
 }

@@ -1,6 +1,7 @@
 #include "sim/scenario.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "sim/random.h"
@@ -85,6 +86,27 @@ void DrawRecovery(Scenario& scenario) {
   if (dice / 3600 % 3 == 0) scenario.poison = RequestId(1 + dice / 10800 % 6);
 }
 
+// Several accounts in a third of the scenarios, with weights that seldom change.
+void DrawAccounts(Scenario& scenario) {
+  const std::uint64_t dice = Mix(scenario.seed, 70);
+  if (dice % 3 != 0) return;
+  const std::uint64_t accounts = 2 + dice / 3 % 2;
+  const bool weighted = dice / 6 % 2 == 0;
+  const bool changing = dice / 12 % 8 == 0;
+  for (TimedEvent& event : scenario.script) {
+    auto* client = std::get_if<ClientArrives>(&event.what);
+    if (client == nullptr) continue;
+    Arrival& arrival = client->arrival;
+    const std::uint64_t account = Mix(arrival.request.value(), scenario.seed) % (2 * accounts);
+    arrival.account = "account" + std::to_string(account < accounts ? 0 : account - accounts);
+    const std::uint64_t kind = changing ? arrival.request.value() : account;
+    if (weighted) arrival.weight = 1 + static_cast<std::uint32_t>(Mix(kind, dice) % 9);
+    if (weighted && !changing && account < accounts) {
+      arrival.weight = 1 + static_cast<std::uint32_t>(Mix(accounts, dice) % 9);
+    }
+  }
+}
+
 class Draw {
  public:
   explicit Draw(std::uint64_t seed)
@@ -113,6 +135,7 @@ class Draw {
     DrawLengthRule(random_, scenario_);
     DrawSnapshots(random_, scenario_);
     DrawRecovery(scenario_);
+    DrawAccounts(scenario_);
     return std::move(scenario_);
   }
 

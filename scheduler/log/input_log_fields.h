@@ -25,7 +25,7 @@ PENSTOCK_FIELDS(LogprobRequest, a(v.kind, v.top_n, v.prompt_logprobs, v.prompt_t
 PENSTOCK_FIELDS(Arrival, a(v.request, v.prompt, v.max_new_tokens, v.length_given, v.request_class,
                            v.predicted_tokens, v.min_new_tokens, v.sampling, v.logprobs,
                            v.stop_token_ids, v.ignore_eos, v.priority, v.grammar, v.tenant,
-                           v.adapter_id, v.trace_id, v.pinned_tokens));
+                           v.adapter_id, v.trace_id, v.pinned_tokens, v.account, v.weight));
 PENSTOCK_FIELDS(Cancel, a(v.request));
 PENSTOCK_FIELDS(FinishAt, a(v.request, v.token_count));
 

@@ -4,33 +4,40 @@
 //
 // The next request is:
 //   1. a preempted request, the oldest arrival first
-//   2. the oldest request, if it was overtaken as often as the policy allows
-//   3. the request that the OrderPolicy names
+//   2. of the tenant that was served least (Account), the first of: the oldest request, if it was
+//      overtaken as often as the policy allows; the request that the OrderPolicy names
 //
-// A request is overtaken when one that arrived later is admitted before it. Any request that
-// overtakes some request also overtakes all older ones, so the oldest was overtaken most. Counts
-// are kept as differences along the order of arrival, in constant time.
+// A request is overtaken when one of its tenant that arrived later is admitted before it. With one
+// account for all requests there is one queue, and the turns of tenants have no effect.
 //
-// O(log n) for each operation. Does not allocate after it had its greatest length.
+// A tenant that waits for nothing saves no credit: with its next request its counter becomes at
+// least that of the tenant whose turn it is, or of the one that last had a request here.
+//
+// O(log n) for each operation, and a look at each tenant that waits. Does not allocate after it had
+// its greatest length.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <memory_resource>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "scheduler/order/order_policy.h"
+#include "scheduler/order/tenant_queue.h"
 #include "scheduler/order/waiting_request.h"
 
 namespace penstock::scheduler {
 
 class RequestQueue {
  public:
-  RequestQueue(std::uint32_t capacity, std::unique_ptr<OrderPolicy> order,
-               std::uint32_t max_overtakes);
+  using MakeOrder = std::function<std::unique_ptr<OrderPolicy>()>;  // one for each tenant
+
+  RequestQueue(std::uint32_t capacity, MakeOrder make_order, std::uint32_t max_overtakes);
 
   bool full() const { return size() - restarts_.size() >= capacity_; }
   bool empty() const { return size() == 0; }
@@ -43,16 +50,18 @@ class RequestQueue {
   WaitingRequest& PushRestart(Work work);
 
   // The request to admit next to this group, of those that `fits` accepts; null when there is none.
-  // The others wait for another group. In place of one of them the earliest arrival comes.
-  using Fits = std::function<bool(const WaitingRequest&)>;
+  // The others wait for another group. In place of one of them the earliest arrival of the tenant
+  // comes, and then the next tenant.
+  using Fits = TenantQueue::Fits;
   WaitingRequest* Front(GroupId group, const Fits& fits);
   // The same of all requests.
   WaitingRequest* Front(GroupId group);
-  // The first in the order, of those that never ran. Null if none waits or the order does not know.
-  WaitingRequest* First() { return order_->First(); }
-  // The request before it, which is not `front`. Null if the order does not know.
+  // Adds the first request of each tenant, of those that never ran, if the order knows it.
+  void AddFirsts(std::vector<RequestId>& requests);
+  // The request of its tenant before it, or `front`, which it is not, if it is the first. Null if
+  // the order does not know.
   WaitingRequest* Before(const WaitingRequest& request, WaitingRequest& front);
-  // The request after it; null at the end, or if the order does not know.
+  // The request of its tenant after it; null at the end, or if the order does not know.
   WaitingRequest* After(const WaitingRequest& request);
   // Null when it does not wait here.
   WaitingRequest* Find(RequestId request);
@@ -62,35 +71,38 @@ class RequestQueue {
   // All requests: first the preempted ones, then the others by arrival. O(n).
   std::vector<const WaitingRequest*> All() const;
 
-  // Leaves for a group. It overtakes all requests that arrived before it.
+  // Leaves for a group. It overtakes all requests of its tenant that arrived before it.
   Work Admit(WaitingRequest& request);
   // Leaves without having run.
   Work Remove(WaitingRequest& request);
 
-  // How often the oldest request that never ran was overtaken; no other one was overtaken more.
-  std::uint64_t most_overtaken() const { return oldest_overtaken_; }
+  // How often the most overtaken request that never ran was overtaken.
+  std::uint64_t most_overtaken() const;
 
  private:
   WaitingRequest& Take(Work work);
-  // The preferred request among those that never ran.
-  WaitingRequest* Preferred(GroupId group);
-  Work Leave(WaitingRequest& request);
-  void Unlink(WaitingRequest& request);
-  bool OldestIsDue() const { return oldest_ != nullptr && oldest_overtaken_ >= max_overtakes_; }
+  TenantQueue& TenantOf(const std::string& account);
+  // The tenant gets its first waiting request.
+  void Join(TenantQueue& tenant);
+  // The waiting tenant whose turn comes after that of another one, or before all others.
+  TenantQueue* NextTurn(TenantQueue* after);
+  void LeaveTenant(WaitingRequest& request, bool admitted);
+  Work Leave(WaitingRequest& request, bool admitted);
 
   const std::uint32_t capacity_;
-  const std::unique_ptr<OrderPolicy> order_;
+  const MakeOrder make_order_;
   const std::uint64_t max_overtakes_;
   std::uint64_t last_number_ = 0;
+
+  std::map<std::string, TenantQueue> tenants_;  // by account; kept while they wait for nothing
+  std::vector<TenantQueue*> waiting_;           // those with requests that never ran
+  TenantQueue* last_ = nullptr;                 // the one that left `waiting_` last
 
   std::deque<WaitingRequest> places_;  // stable addresses
   std::vector<WaitingRequest*> free_;
   std::vector<WaitingRequest*> restarts_;  // oldest arrival last
   std::pmr::unsynchronized_pool_resource nodes_;
   std::pmr::unordered_map<RequestId, WaitingRequest*> by_request_{&nodes_};
-  WaitingRequest* oldest_ = nullptr;
-  WaitingRequest* youngest_ = nullptr;
-  std::uint64_t oldest_overtaken_ = 0;  // sum of `overtaken` of all
 };
 
 }  // namespace penstock::scheduler

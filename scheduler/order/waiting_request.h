@@ -8,8 +8,11 @@
 #include "common/ids.h"
 #include "scheduler/admission/shortage.h"
 #include "scheduler/input.h"
+#include "scheduler/order/account.h"
 
 namespace penstock::scheduler {
+
+class TenantQueue;
 
 // What belongs to a request through admission, preemption and restart.
 struct Work {
@@ -23,6 +26,10 @@ struct Work {
   std::uint64_t arithmetic_class = 0;  // of the group that it runs on, or ran on last
   bool started_sent = false;           // the client had its Started event
   std::optional<std::uint32_t> finish_at;  // set by the router: ends with this many tokens
+  Account* account = nullptr;              // of Arrival::account; set by the queue, which owns it
+
+  // It ran before: it was preempted, or its group was lost.
+  bool restart() const { return preemptions > 0 || recomputed || lost; }
 
   // Two groups were lost while they ran this request, so it may be the cause. It runs alone.
   bool Suspect() const { return losses >= 2; }
@@ -41,8 +48,6 @@ struct Work {
 };
 
 struct WaitingRequest : Work {
-  bool restart() const { return preemptions > 0 || recomputed || lost; }
-
   // Of a restart that no group which is up can continue: it fails at this time.
   std::optional<Time> fails_at;
 
@@ -50,9 +55,10 @@ struct WaitingRequest : Work {
   Shortage deferred;
   std::optional<RequestId> waits_for;
 
-  // Used by the queue. Requests that never ran are linked in order of arrival. `overtaken`: how
-  // much more often the request was overtaken than the next younger one. The sum from a request to
-  // the youngest is its count.
+  // Used by the queue. Requests of a tenant that never ran are linked in order of arrival.
+  // `overtaken`: how much more often the request was overtaken than the next younger one. The sum
+  // from a request to the youngest is its count.
+  TenantQueue* tenant = nullptr;
   WaitingRequest* older = nullptr;
   WaitingRequest* younger = nullptr;
   std::uint64_t overtaken = 0;

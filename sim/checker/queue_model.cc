@@ -52,7 +52,7 @@ void QueueModel::TakePreemption(const Decision& decision, RequestModel& request,
 }
 
 // The admitted request is the front of the group's queue: a preempted request, or the oldest one
-// that was overtaken as often as allowed, or the first in the order.
+// of its account that was overtaken as often as allowed, or the first in the order.
 void QueueModel::CheckOrder(const RequestModel& admitted, const GroupModel& group) const {
   if (config_.order == Order::kLongestPrefix) return;
   const auto key = [this](const RequestModel& request) -> std::int64_t {
@@ -76,6 +76,7 @@ void QueueModel::CheckOrder(const RequestModel& admitted, const GroupModel& grou
       return findings_.Add("G6", Name(admitted.arrival.request) + " is admitted before " +
                                      Name(id) + ", which was preempted");
     }
+    if (request.arrival.account != admitted.arrival.account) continue;
     if (earlier(oldest, request)) oldest = &request;
     if (group.Fits(request) && earlier(fitting, request)) fitting = &request;
     const auto rank = std::make_pair(key(request), request.order);
@@ -102,8 +103,8 @@ void QueueModel::CheckBatch(const RequestModel& admitted, const GroupModel& grou
   findings_.Add("G5", Name(admitted.arrival.request) + " joins a batch that has no place for it");
 }
 
-// A waiting request is overtaken if it arrived before the admitted one and fits the group. A
-// preempted request comes before all new ones, so it overtakes only older preempted ones.
+// A waiting request is overtaken if it arrived before the admitted one of its account and fits the
+// group. A preempted request comes before all new ones, so it overtakes only older preempted ones.
 void QueueModel::CountOvertakes(const RequestModel& admitted, const GroupModel& group) {
   const bool restart = admitted.restart();
   const std::uint32_t bound = MaxOvertakes();
@@ -112,6 +113,7 @@ void QueueModel::CountOvertakes(const RequestModel& admitted, const GroupModel& 
     if (!waits.waiting() || waits.order >= admitted.order || waits.refused) continue;
     if (!group.Fits(waits)) continue;
     if (restart && !waits.restart()) continue;
+    if (!waits.restart() && waits.arrival.account != admitted.arrival.account) continue;
     if (waits.restart()) {
       findings_.Add("G6", Name(id) + " was preempted, waits, and is overtaken by " +
                               Name(admitted.arrival.request));
@@ -128,13 +130,14 @@ std::uint64_t QueueModel::MostSteps() const {
                       config_.admission == scheduler::AdmissionMode::kGuaranteed &&
                       config_.batching == scheduler::Batching::kContinuous &&
                       config_.prefill == scheduler::Prefill::kChunked;
-  if (!simple) return 0;
+  if (!simple || shares_.several()) return 0;
   std::uint64_t steps = 0;
   for (const RequestId id : alive_) steps += requests_.at(id).WorstCase() + config_.pipeline_depth;
   return steps;
 }
 
 void QueueModel::CountWaiting(const GroupCapacity& capacity) {
+  if (shares_.several()) return;
   // Each request before it may be computed twice.
   const bool twice = capacity.length_rule == LengthRule::kRecompute;
   for (const RequestId id : alive_) {

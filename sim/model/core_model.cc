@@ -113,6 +113,7 @@ void CoreModel::On(const StepDone& done, OutputReader& core_outputs) {
   const auto group = groups_.find(done.group);
   if (group == groups_.end() || group->second.epoch() != done.result.epoch) return;
   group->second.OnResult(done.result, now_, core_outputs);
+  waiting_.ChargeTokens(core_outputs.out().events);
   Requeue(group->second, core_outputs);
 }
 
@@ -258,14 +259,19 @@ const ModelWaiting* CoreModel::NamedByCore(const ModelGroup& group,
     return nullptr;
   }
   const ModelWaiting* const named = waiting_.Find(next->request);
-  return named != nullptr && FitsOf(group)(*named) ? named : nullptr;
+  const auto fits = FitsOf(group);
+  if (named == nullptr || !fits(*named)) return nullptr;
+  const ModelWaiting* const first = waiting_.Earliest(fits);
+  const bool in_turn = first != nullptr && first->arrival.account == named->arrival.account;
+  return in_turn ? named : nullptr;
 }
 
 bool CoreModel::SomeoneWaits(const ModelGroup& group, Reach reach) const {
   const auto fits = FitsOf(group);
-  if (waiting_.Earliest(fits) == nullptr) return true;
+  const ModelWaiting* const first = waiting_.Earliest(fits);
+  if (first == nullptr) return true;
   return std::ranges::any_of(waiting_.all(), [&](const ModelWaiting& each) {
-    if (!fits(each)) return false;
+    if (!fits(each) || each.arrival.account != first->arrival.account) return false;
     const Fate fate = FateOf(each, group, reach);
     if (fate.kind == Fate::Kind::kElsewhere) return true;
     return fate.kind == Fate::Kind::kDeferred &&
@@ -332,7 +338,7 @@ bool CoreModel::Settle(ModelGroup& group, RequestId request, const Fate& fate,
       break;
   }
   placement_.Admitted(group.id(), fate.uncached);
-  group.Admit(waiting_.Admit(request), SequenceId(++sequences_), now_, core_outputs);
+  group.Admit(waiting_.Admit(request, fate.uncached), SequenceId(++sequences_), now_, core_outputs);
   return true;
 }
 

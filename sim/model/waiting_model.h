@@ -1,11 +1,13 @@
 // The waiting requests: who is before whom, and why each of them waits
-// (docs/scheduling-admission.md, "Order"). Keeps a list in order of arrival and sorts it for each
-// question.
+// (docs/scheduling-admission.md, "Order" and "Turns of tenants"). Keeps a list in order of arrival
+// and sorts it for each question.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "common/time.h"
@@ -39,8 +41,11 @@ class WaitingModel {
   void Add(ModelRequest request);
   // Removes a request that no group admits.
   ModelRequest Remove(RequestId request);
-  // Removes a request that a group admits. It overtakes all requests that arrived earlier.
-  ModelRequest Admit(RequestId request);
+  // Removes a request that a group admits, which computes `tokens` tokens of its prompt. It
+  // overtakes all requests of its account that arrived earlier.
+  ModelRequest Admit(RequestId request, std::uint64_t tokens);
+  // Charges accounts for what the core reports.
+  void ChargeTokens(const std::vector<scheduler::Event>& events);
   void FinishAt(RequestId request, std::uint32_t tokens);
   // Groups came or went. `continues`: a group that is up can continue the request.
   void SetDeadlines(const Fits& continues, Time now);
@@ -52,7 +57,7 @@ class WaitingModel {
   const ModelWaiting* Front(const Fits& fits) const;
   bool FrontIsKnown(const Fits& fits) const;
   const ModelWaiting* After(const ModelWaiting& request) const;
-  // The first arrival that fits and never ran.
+  // The first arrival that fits and never ran, of the account whose turn it is among those.
   const ModelWaiting* Earliest(const Fits& fits) const;
 
   void Defer(RequestId request, const scheduler::Shortage& reason, std::optional<RequestId> behind,
@@ -66,15 +71,26 @@ class WaitingModel {
   void CheckGauges(const scheduler::Snapshot& state) const;
 
  private:
-  std::vector<const ModelWaiting*> Ordered() const;  // first the restarts
+  std::vector<const ModelWaiting*> Ordered(const std::string& account) const;
+  std::vector<std::string> Turns() const;
   std::vector<const ModelWaiting*> Restarts() const;
   const ModelWaiting* Before(const ModelWaiting& request) const;
-  const ModelWaiting* Due() const;
+  const ModelWaiting* Due(const std::string& account) const;
+  void Join(const scheduler::Arrival& arrival);
+  void Charge(const std::string& account, std::uint64_t work);
   ModelRequest Take(RequestId request);
   void MarkFollower(const ModelWaiting& request);
 
   const scheduler::Config config_;
+  struct Account {
+    std::uint64_t served = 0;
+    std::uint32_t weight = 1;
+  };
+
   std::vector<ModelWaiting> all_;  // by arrival
+  std::map<std::string, Account> accounts_;
+  std::map<RequestId, std::string> account_of_;
+  std::optional<std::string> left_last_;  // the account that waited last
   std::vector<RequestId> changed_;
 };
 
