@@ -31,7 +31,7 @@ PENSTOCK_FIELDS(FinishAt, a(v.request, v.token_count));
 
 PENSTOCK_FIELDS(TokenLogprob, a(v.token, v.logprob));
 PENSTOCK_FIELDS(PromptAlternatives, a(v.rank, v.top));
-PENSTOCK_FIELDS(SampledToken, a(v.token, v.logprob, v.alternatives));
+PENSTOCK_FIELDS(SampledToken, a(v.token, v.logprob, v.alternatives, v.forced));
 PENSTOCK_FIELDS(SequenceResult, a(v.slot, v.sequence, v.tokens, v.committed_length, v.finish,
                                   v.error, v.prompt_logprobs, v.prompt_alternatives));
 PENSTOCK_FIELDS(StepTimings, a(v.queued, v.forward, v.sample));
