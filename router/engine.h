@@ -151,7 +151,7 @@ struct GenerationRequest {
 struct TokenInfo {
   TokenId id = 0;
   std::string text;  // this token's own increment; may be empty while a character is incomplete
-  std::optional<float> logprob;
+  std::optional<float> logprob;  // none: not asked for, or the grammar forced the token
   bool special = false;
 };
 

@@ -318,12 +318,14 @@ void CoreLoop::CountResult(const scheduler::StepDone& done, Time now) {
   }
   if (info.resplit) metrics_.steps().Resplit();
   metrics_.steps().KvCells(done.result.cells);
-  if (options_.scheduler.max_decode_rows > 1) {
-    for (const SequenceResult& sequence : done.result.sequences) {
-      metrics_.steps().SpeculatedTokens(sequence.tokens.size());
-    }
-    metrics_.steps().DraftedTokens(done.result.drafted);
+  const bool drafts = options_.scheduler.max_decode_rows > 1;
+  for (const SequenceResult& sequence : done.result.sequences) {
+    const auto forced = static_cast<std::uint64_t>(
+        std::ranges::count(sequence.tokens, true, &SampledToken::forced));
+    metrics_.steps().ForcedTokens(forced);
+    if (drafts) metrics_.steps().SpeculatedTokens(sequence.tokens.size() - forced);
   }
+  if (drafts) metrics_.steps().DraftedTokens(done.result.drafted);
   metrics_.steps().LateMasks(done.result.late_masks);
   logs_->steps.Write(info, taken);
   feed_.Done(info, taken);

@@ -73,7 +73,8 @@ void RequestTask::Keep(scheduler::Event& event, Time at) {
   if (const auto* event_tokens = std::get_if<scheduler::Tokens>(&event.what);
       mailbox_.empty() && event_tokens != nullptr && event_tokens->tokens.size() == 1 &&
       event_tokens->tokens[0].alternatives.empty()) {
-    tokens_.push_back({event_tokens->tokens[0].token, event_tokens->tokens[0].logprob, at});
+    const SampledToken& token = event_tokens->tokens[0];
+    tokens_.push_back({token.token, token.logprob, token.forced, at});
   } else {
     mailbox_.emplace_back(std::in_place_type<CoreEvent>, std::move(event), at);
   }
@@ -110,7 +111,7 @@ bool RequestTask::RunOnce() {
 
 void RequestTask::Handle(const PlainToken& plain) {
   now_ = plain.at;
-  const SampledToken token{plain.token, plain.logprob, {}};
+  const SampledToken token{plain.token, plain.logprob, {}, plain.forced};
   OnTokens({&token, 1});
 }
 

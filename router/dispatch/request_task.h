@@ -98,6 +98,7 @@ class RequestTask final : public Strand,
   struct PlainToken {
     TokenId token;
     float logprob;
+    bool forced;
     Time at;
   };
   using PlainTokens = absl::InlinedVector<PlainToken, 8>;
