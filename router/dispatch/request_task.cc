@@ -11,6 +11,9 @@
 namespace penstock::router {
 namespace {
 
+// How long a prompt is kept that was sent before the requests which begin with it.
+constexpr std::chrono::seconds kPromptHold{10};
+
 GenerationError MakeError(ErrorKind kind, std::string message) {
   GenerationError error;
   error.kind = kind;
@@ -291,6 +294,10 @@ void RequestTask::OnTokens(std::span<const SampledToken> tokens) {
 }
 
 void RequestTask::OnFinished(const scheduler::Finished& finished) {
+  if (request_.hold_prompt) {
+    const scheduler::ForgetPrefixes forget{request_.tenant, id_};
+    services_.post_later(now_ + kPromptHold, forget);
+  }
   if (finished.reason == FinishReason::kCancelled) {
     ended_ = true;
     return;
