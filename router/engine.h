@@ -112,6 +112,7 @@ struct GenerationRequest {
   std::variant<std::string, std::vector<TokenId>, ChatInput> prompt;
   bool add_special_tokens = true;
   std::string cached_prompt;  // stands before a text prompt and is kept beyond the request
+  bool hold_prompt = false;   // keeps the prompt for a moment, for requests that begin with it
   std::optional<std::uint32_t> truncate;        // keep the last N prompt tokens
   std::optional<std::uint32_t> max_new_tokens;  // absent: what is left of max_total_tokens
   bool exact_length = false;  // refuse a max_new_tokens that does not fit, never cut it
@@ -128,8 +129,7 @@ struct GenerationRequest {
   StopRule stop_rule = StopRule::kHide;
   // Special tokens that are in one of these texts stay in the visible text.
   std::vector<std::string> kept_markers;
-  // True: alternatives and prompt tokens are decoded one by one (TGI). False: as they continue the
-  // text before them.
+  // Alternatives and prompt tokens are decoded one by one (TGI), not as they continue a text.
   bool decode_alone = false;
   RequestClass request_class = RequestClass::kOther;
   std::int32_t priority = 0;           // larger is sooner; with --order priority
@@ -152,7 +152,7 @@ struct GenerationRequest {
 struct TokenInfo {
   TokenId id = 0;
   std::string text;  // this token's own increment; may be empty while a character is incomplete
-  std::optional<float> logprob;
+  std::optional<float> logprob;  // none: not asked for, or the grammar forced the token
   bool special = false;
 };
 

@@ -35,14 +35,23 @@ void DrawContrastive(Random& random, Scenario& scenario) {
   }
 }
 
+// Forced tokens in two of three scenarios; groups may differ.
+void DrawForced(Scenario& scenario) {
+  for (std::uint32_t i = 0; i < scenario.groups.size(); ++i) {
+    const std::uint64_t dice = Mix(scenario.seed, 80 + (Mix(scenario.seed, 79) % 2) * i);
+    if (dice % 3 > 0) scenario.groups[i].forced_tokens = 1 + dice / 3 % (dice % 2 == 0 ? 15 : 3);
+  }
+}
+
 // Layers with a window in about a third of the scenarios. Their pool holds at least one sequence,
 // in some scenarios just one.
 void DrawWindows(Random& random, Scenario& scenario) {
   if (!random.OneIn(3)) return;
   const std::uint32_t window = random.OneIn(8) ? random.Between(1, 3) : random.Between(2, 40);
-  const std::uint32_t plans = scenario.config.pipeline_depth * scenario.config.max_decode_rows;
   for (GroupCapacity& group : scenario.groups) {
     if (group.cells > 0) continue;
+    const std::uint32_t rows = std::max(scenario.config.max_decode_rows, 1 + group.forced_tokens);
+    const std::uint32_t plans = scenario.config.pipeline_depth * rows;
     const std::uint32_t written = std::max(group.max_step_tokens, plans);
     const std::uint32_t size = group.block_size;
     const std::uint32_t least = std::min((window + written + size - 1) / size + 1, group.blocks);
@@ -131,6 +140,7 @@ class Draw {
     Pinning();
     DrawRareCases(random_, scenario_);
     DrawContrastive(random_, scenario_);
+    DrawForced(scenario_);
     DrawWindows(random_, scenario_);
     DrawLengthRule(random_, scenario_);
     DrawSnapshots(random_, scenario_);

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "common/ids.h"
 #include "common/plan/grammar.h"
@@ -50,6 +51,18 @@ class GrammarMatcher {
 
   // Appends these tokens to the output. A token that the mask forbids is an error.
   absl::Status Accept(std::span<const TokenId> tokens);
+
+  // The tokens that must come next where the grammar leaves one text, at most `most`, in the
+  // tokenizer's own spelling of the whole text. `mask` is that of this state. `context` are the
+  // last tokens of the prompt and the output, of which kForcedContext are enough.
+  //
+  // The last tokens of the text are left out as far as another token could spell them together with
+  // what follows. There are none where the tokenizer would join the end of the context with the
+  // text, because a token that was given out is not taken back. After some of the tokens a call
+  // gives the others first.
+  absl::StatusOr<std::vector<TokenId>> Forced(std::span<const std::uint32_t> mask,
+                                              std::span<const TokenId> context, std::size_t most);
+  static constexpr std::size_t kForcedContext = 16;
 
   struct State {
     bool accepting = false;  // the output may end here

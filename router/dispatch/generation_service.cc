@@ -95,6 +95,9 @@ GenerationService::GenerationService(GenerationServiceOptions options, Metrics& 
           flushes_,
           options.show_requests,
           [this](decltype(scheduler::Input::what) what) { return core_.Post(std::move(what)); },
+          [this](Time at, decltype(scheduler::Input::what) what) {
+            core_.PostLater(at, std::move(what));
+          },
           [this](std::shared_ptr<Strand> strand) { pool_.Schedule(std::move(strand)); },
           [this](RequestId request) { Forget(request); }},
       beam_services_{*this,

@@ -11,6 +11,9 @@
 namespace penstock::router {
 namespace {
 
+// How long a prompt is kept that was sent before the requests which begin with it.
+constexpr std::chrono::seconds kPromptHold{10};
+
 GenerationError MakeError(ErrorKind kind, std::string message) {
   GenerationError error;
   error.kind = kind;
@@ -73,7 +76,8 @@ void RequestTask::Keep(scheduler::Event& event, Time at) {
   if (const auto* event_tokens = std::get_if<scheduler::Tokens>(&event.what);
       mailbox_.empty() && event_tokens != nullptr && event_tokens->tokens.size() == 1 &&
       event_tokens->tokens[0].alternatives.empty()) {
-    tokens_.push_back({event_tokens->tokens[0].token, event_tokens->tokens[0].logprob, at});
+    const SampledToken& token = event_tokens->tokens[0];
+    tokens_.push_back({token.token, token.logprob, token.forced, at});
   } else {
     mailbox_.emplace_back(std::in_place_type<CoreEvent>, std::move(event), at);
   }
@@ -110,7 +114,7 @@ bool RequestTask::RunOnce() {
 
 void RequestTask::Handle(const PlainToken& plain) {
   now_ = plain.at;
-  const SampledToken token{plain.token, plain.logprob, {}};
+  const SampledToken token{plain.token, plain.logprob, {}, plain.forced};
   OnTokens({&token, 1});
 }
 
@@ -292,6 +296,10 @@ void RequestTask::OnTokens(std::span<const SampledToken> tokens) {
 }
 
 void RequestTask::OnFinished(const scheduler::Finished& finished) {
+  if (request_.hold_prompt) {
+    const scheduler::ForgetPrefixes forget{request_.tenant, id_};
+    services_.post_later(now_ + kPromptHold, forget);
+  }
   if (finished.reason == FinishReason::kCancelled) {
     ended_ = true;
     return;

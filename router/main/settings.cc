@@ -67,6 +67,7 @@ GroupLinkOptions LinkSettings(const options::Values& values) {
   link.max_sequence_length = CountOrZero(values, "max-total-tokens");
   if (values.GetBool("contrastive-search")) link.max_candidates = Count(values, "max-candidates");
   link.max_decode_rows = 1 + CountOrZero(values, "speculate");
+  link.forced_tokens = CountOrZero(values, "forced-tokens");
   link.snapshots = values.GetBool("prefix-caching");
   return link;
 }

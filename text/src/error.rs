@@ -11,7 +11,7 @@ pub enum Code {
     Internal = 5,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TextError {
     pub code: Code,
     pub message: String,
