@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "common/private_file.h"
 #include "common/status.h"
+#include "router/api/tenant_file.h"
 #include "router/http/text.h"
 
 namespace penstock::router {
@@ -36,7 +37,7 @@ ApiKeys::Hash ApiKeys::HashOf(std::string_view key) {
   return hash;
 }
 
-absl::Status ApiKeys::Add(std::string_view name, std::string_view key) {
+absl::Status ApiKeys::CheckNew(std::string_view name, std::string_view key) const {
   if (!IsName(name)) {
     return Bad(
         "the name before the first ':' must have 1 to 64 characters: letters, digits, '.', '_' or "
@@ -46,14 +47,42 @@ absl::Status ApiKeys::Add(std::string_view name, std::string_view key) {
   if (keys_.size() == kMaxKeys) {
     return Bad("must hold at most " + std::to_string(kMaxKeys) + " keys");
   }
-  Key added{std::string(name), HashOf(key)};
+  const Hash hash = HashOf(key);
   for (const Key& other : keys_) {
-    if (other.name == added.name) return Bad("the name " + added.name + " is given twice");
-    if (other.hash == added.hash)
-      return Bad(other.name + " and " + added.name + " have the same key");
+    if (other.hash == hash)
+      return Bad(other.name + " and " + std::string(name) + " have the same key");
   }
-  keys_.push_back(std::move(added));
   return absl::OkStatus();
+}
+
+absl::Status ApiKeys::Add(std::string_view name, std::string_view key) {
+  for (const Key& other : keys_) {
+    if (other.name == name) return Bad("the name " + other.name + " is given twice");
+  }
+  PENSTOCK_RETURN_IF_ERROR(CheckNew(name, key));
+  keys_.push_back({std::string(name), HashOf(key)});
+  return absl::OkStatus();
+}
+
+absl::Status ApiKeys::AddTenant(std::string_view name, const TenantLimits& limits,
+                                const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    PENSTOCK_RETURN_IF_ERROR(CheckNew(name, key));
+    keys_.push_back({std::string(name), HashOf(key)});
+  }
+  tenants_.emplace(name, limits);
+  return absl::OkStatus();
+}
+
+void ApiKeys::SetQueueShares(const std::vector<std::string>& names) {
+  constexpr double kHalf = 0.5;
+  if (tenants_.size() < 2) return;
+  for (const std::string& name : names) tenants_.at(name).queue_share = kHalf;
+}
+
+const TenantLimits* ApiKeys::LimitsOf(std::string_view name) const {
+  const auto found = tenants_.find(name);
+  return found == tenants_.end() ? nullptr : &found->second;
 }
 
 absl::Status ApiKeys::AddLine(std::string_view line) {
@@ -88,7 +117,9 @@ absl::StatusOr<ApiKeys> ApiKeys::Load(const std::string& single, const std::stri
   }
   const std::string warning = PrivateFileWarning("--api-keys-file " + path, path);
   if (!warning.empty()) log::Warn(warning);
-  PENSTOCK_ASSIGN_OR_RETURN(ApiKeys keys, Parse(single, text.str(), "--api-keys-file " + path));
+  const std::string where = "--api-keys-file " + path;
+  if (IsTenantFile(text.str())) return ParseTenants(single, text.str(), where);
+  PENSTOCK_ASSIGN_OR_RETURN(ApiKeys keys, Parse(single, text.str(), where));
   if (keys.empty()) return Bad("--api-keys-file " + path + ": must hold at least one name:key");
   return keys;
 }

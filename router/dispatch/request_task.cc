@@ -224,7 +224,9 @@ void RequestTask::Post(Prompt prompt) {
   arrival.stop_token_ids = request_.stop_token_ids;
   arrival.ignore_eos = request_.ignore_eos;
   arrival.priority = request_.priority;
-  arrival.tenant = services_.flushes.Root(request_.tenant);
+  arrival.tenant = services_.flushes.Root(request_.tenant, request_.shares_prefixes);
+  arrival.account = request_.account;
+  arrival.weight = request_.weight;
   if (request_.adapter != nullptr) arrival.adapter_id = *request_.adapter;
   arrival.pinned_tokens = prompt.pinned_tokens;
   arrival.trace_id = services_.shows_requests
