@@ -30,7 +30,7 @@ std::optional<ApiError> ReadNumber(const RequestHead& head, std::string_view nam
   return std::nullopt;
 }
 
-constexpr std::string_view kTimeout = "x-request-timeout";
+constexpr std::string_view kTimeoutHeader = "x-request-timeout";
 
 struct Unit {
   std::string_view name;
@@ -61,7 +61,7 @@ std::string OperationOf(std::string_view path) {
 
 std::optional<Duration> TimeoutIn(const RequestHead& head) {
   constexpr double kDay = 86400;
-  const std::string_view text = head.Find(kTimeout);
+  const std::string_view text = head.Find(kTimeoutHeader);
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc()) return std::nullopt;
@@ -87,11 +87,11 @@ std::variant<Hints, ApiError> ReadHints(const RequestHead& head) {
     return *std::move(error);
   }
   hints.timeout = TimeoutIn(head);
-  if (const std::string_view text = head.Find(kTimeout); !text.empty() && !hints.timeout) {
+  if (const std::string_view text = head.Find(kTimeoutHeader); !text.empty() && !hints.timeout) {
     std::string message = "the header `x-request-timeout` must be from 1ms to 86400s, such as ";
     message += "250ms, 30s, 5m or seconds. Given: ";
     json::AppendString(message, text.substr(0, 40));
-    return ApiError{ApiErrorKind::kValidation, std::move(message), std::string(kTimeout)};
+    return ApiError{ApiErrorKind::kValidation, std::move(message), std::string(kTimeoutHeader)};
   }
   hints.trace = ParseTraceContext(head.Find("traceparent"), head.Find("tracestate"));
   hints.operation = OperationOf(head.path);

@@ -54,7 +54,8 @@ VARIANTS = {
     # Groups that --quantize int4 keeps, also on two ranks. The head is quantised too.
     "v4_gptq_kept": Variant(V4 | KEPT | {"hidden_size": 64, "intermediate_size": 128, "quantization_config": {
         "quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": False, "sym": False, "lm_head": True,
-        "checkpoint_format": "gptq_v2"}}, options={"form": {"encoding": "gptq", "group": 32, "v2": True}, "whole": True}),
+        "checkpoint_format": "gptq_v2"}},
+        options={"form": {"encoding": "gptq", "group": 32, "v2": True}, "whole": True}),
     "v4_awq_kept": Variant(V4 | KEPT | {"hidden_size": 128, "intermediate_size": 256, "quantization_config": {
         "quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True,
         "modules_to_not_convert": None}}, options={"form": {"encoding": "awq", "group": 128}, "whole": True}),
