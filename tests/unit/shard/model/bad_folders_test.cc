@@ -123,6 +123,59 @@ const BadConfig kBadConfigs[] = {
      R"({"n_group": 3})",
      {"`n_group` must be a divisor of the 8 experts", "Given: 3"}},
     {"no_experts", "mixtral-v4_hub", R"({"num_local_experts": 0})", {"`num_local_experts`", "0"}},
+    // ---- quantised matrices ----
+    {"bits_of_gptq",
+     "llama-v4_gptq",
+     R"({"quantization_config": {"bits": 8}})",
+     {"model.safetensors: tensor model.layers.0.", "qweight has shape [", "asks for ["}},
+    {"groups_of_gptq",
+     "llama-v4_gptq",
+     R"({"quantization_config": {"group_size": 32}})",
+     {"model.safetensors: tensor model.layers.0.", "qzeros has shape [", "asks for ["}},
+    {"other_bits_by_module",
+     "llama-v4_gptq",
+     R"({"quantization_config": {"dynamic": {"-:mlp": {}}}})",
+     {"`dynamic` must be empty"}},
+    {"unknown_key_of_gptq",
+     "llama-v4_gptq",
+     R"({"quantization_config": {"rotation": "hadamard"}})",
+     {"config.json: quantization_config: ", "rotation"}},
+    {"order_of_awq",
+     "llama-v4_awq",
+     R"({"quantization_config": {"version": "gemv"}})",
+     {"config.json: quantization_config: `version`", "\"gemv\""}},
+    {"groups_of_awq",
+     "llama-v4_awq",
+     R"({"quantization_config": {"group_size": 8}})",
+     {"model.safetensors: tensor model.layers.0.", "qzeros has shape [", "asks for ["}},
+    {"quantised_module_that_is_said_to_be_plain",
+     "llama-v4_awq",
+     R"({"quantization_config": {"modules_to_not_convert": ["q_proj"]}})",
+     {"model.layers.0.self_attn.q_proj.qweight has dtype I32", "it is not quantised"}},
+    {"values_of_bitsandbytes",
+     "llama-v4_nf4",
+     R"({"quantization_config": {"bnb_4bit_quant_type": "nf3"}})",
+     {"`bnb_4bit_quant_type` must be nf4 or fp4", "\"nf3\""}},
+    {"eight_and_four_bits",
+     "llama-v4_nf4",
+     R"({"quantization_config": {"load_in_8bit": true}})",
+     {"`load_in_4bit` must be true, or `load_in_8bit`, but not both"}},
+    {"bits_of_compressed_tensors",
+     "qwen2-v4_packed",
+     R"({"quantization_config": {"config_groups": {"group_0": {"weights": {"num_bits": 6}}}}})",
+     {"`num_bits` must be 4 or 8 for pack-quantized", "Given: 6"}},
+    {"quantised_keys_and_values",
+     "qwen2-v4_packed",
+     R"({"quantization_config": {"kv_cache_scheme": {"num_bits": 8}}})",
+     {"config.json: quantization_config: `kv_cache_scheme`"}},
+    {"rotated_weights",
+     "qwen2-v4_packed",
+     R"({"quantization_config": {"transform_config": {"a": 1}}})",
+     {"`transform_config` must be empty: rotated weights are not read"}},
+    {"unknown_fp8",
+     "qwen3-v4_fp8",
+     R"({"quantization_config": {"fmt": "e5m2"}})",
+     {"`fmt` must be e4m3", "\"e5m2\""}},
     // ---- layers and activations ----
     {"activation",
      "gpt2-v4_bare",
@@ -282,6 +335,38 @@ const BadFiles kBadFiles[] = {
        });
      },
      {"tensor model.layers.0.mlp.experts.down_proj_scales is missing"}},
+    {"integers_without_their_scales",
+     "llama-v4_awq",
+     [](const ModelFolder& folder) {
+       folder.ChangeHeader([](json::object& header) {
+         Rename(header, "model.layers.1.mlp.up_proj.scales", "model.layers.1.mlp.up_proj.scale");
+       });
+     },
+     {"tensor model.layers.1.mlp.up_proj.scales is missing"}},
+    {"zero_points_of_another_type",
+     "llama-v4_gptq",
+     [](const ModelFolder& folder) {
+       folder.ChangeHeader([](json::object& header) {
+         header.at("model.layers.0.mlp.down_proj.qzeros").at("dtype") = "F32";
+       });
+     },
+     {"model.safetensors: tensor model.layers.0.mlp.down_proj.qzeros has dtype F32"}},
+    {"blocks_without_their_state",
+     "llama-v4_nf4",
+     [](const ModelFolder& folder) {
+       folder.ChangeHeader([](json::object& header) {
+         Rename(header, "model.layers.0.mlp.up_proj.weight.absmax", "model.layers.0.absmax");
+       });
+     },
+     {"tensor model.layers.0.mlp.up_proj.weight.absmax is missing"}},
+    {"a_plain_matrix_beside_its_integers",
+     "llama-v4_gptq",
+     [](const ModelFolder& folder) {
+       folder.ChangeHeader([](json::object& header) {
+         Rename(header, "model.layers.0.mlp.up_proj.qweight", "model.layers.0.mlp.up_proj.weight");
+       });
+     },
+     {"model.safetensors: tensor model.layers.0.mlp.up_proj.weight has "}},
     {"surplus_tensor",
      "mixtral-v4_hub",
      [](const ModelFolder& folder) {
