@@ -164,7 +164,7 @@ def test_the_text_that_branches_share_is_computed_once():
     others = [f"{i} " * 120 for i in range(8)]
     with Server("--max-total-tokens", "320", "--kv-cache-memory", "1500KiB", "--dtype", "float32") as server:
         tokens = generate(server, text, 0)["meta_info"]["prompt_tokens"]
-        server.json("POST", "/flush_cache", {})
+        server.request("POST", "/flush_cache", {})
         computed_between, computed, lengths = fork(server, text, ["Lily", "The dog", "The ball"], others)
         assert computed_between > 8 * 120, "the others were computed"
         assert computed < sum(length - tokens + 4 for length in lengths), "the branches found the text"
