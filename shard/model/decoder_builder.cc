@@ -101,10 +101,6 @@ void DecoderBuilder::LearnedPositions(const std::string& table, std::uint32_t of
   Add(PositionsOp{.out = Buffer::kHidden, .table = Table(table, rows), .offset = offset});
 }
 
-void DecoderBuilder::Sinusoids(std::uint32_t offset) {
-  Add(PositionsOp{.out = Buffer::kHidden, .offset = offset});
-}
-
 void DecoderBuilder::PartEmbedding(const std::string& table, std::uint32_t rows) {
   Add(PositionsOp{.out = Buffer::kHidden, .table = Table(table, rows), .parts = rows});
 }
@@ -155,14 +151,6 @@ void DecoderBuilder::AddNorm(Buffer buffer, NormKind kind, const std::string& na
   Add(op);
 }
 
-void DecoderBuilder::RmsNorm(const std::string& name) {
-  AddNorm(Buffer::kHidden, NormKind::kRms, name);
-}
-
-void DecoderBuilder::LayerNorm(const std::string& name) {
-  AddNorm(Buffer::kHidden, NormKind::kLayer, name);
-}
-
 void DecoderBuilder::BranchRmsNorm(const std::string& name) {
   ReduceBranch();
   AddNorm(target_, NormKind::kRms, name);
@@ -210,10 +198,6 @@ void DecoderBuilder::Queries(const std::string& q) {
 void DecoderBuilder::FusedQkv(const std::string& name) { AddQkv(Rows().Fused(name)); }
 
 void DecoderBuilder::QkvByHead(const std::string& name) { AddQkv(Rows().ByHead(name)); }
-
-void DecoderBuilder::QkvByBlock(const std::string& name, std::uint32_t blocks) {
-  AddQkv(Rows().ByBlock(name, blocks));
-}
 
 void DecoderBuilder::ClampQkv(float limit) {
   Add(ClampOp{.buffer = Buffer::kQkv, .limit = limit, .width = heads_.QkvWidth()});
@@ -416,10 +400,6 @@ void DecoderBuilder::ScaleStream(const std::string& tensor) {
 }
 
 // ---- operations ----
-
-void DecoderBuilder::AllReduce(Buffer buffer) {
-  if (part_.world > 1) Add(AllReduceOp{buffer});
-}
 
 LinearOp DecoderBuilder::RowLinear(const std::string& label, Buffer out,
                                    const std::vector<RowSlice>& slices) {

@@ -87,7 +87,9 @@ class DecoderBuilder {
   // Adds row position + offset of a table with spec.max_position + offset rows.
   void LearnedPositions(const std::string& table, std::uint32_t offset);
   // Adds sines and cosines of position + offset (PositionsOp).
-  void Sinusoids(std::uint32_t offset);
+  void Sinusoids(std::uint32_t offset) {
+    Add(PositionsOp{.out = Buffer::kHidden, .offset = offset});
+  }
   // Adds the row of a token's part of the text, of a table with `rows` rows.
   void PartEmbedding(const std::string& table, std::uint32_t rows);
   // Logits of the rows that the batch needs, from the last norm. Ends the decoder. They are
@@ -102,8 +104,10 @@ class DecoderBuilder {
   // From here on AddToResidual multiplies the branch.
   void SetResidualScale(float scale) { residual_scale_ = scale; }
   // Norm of the residual stream, for the next Qkv or MLP.
-  void RmsNorm(const std::string& name);
-  void LayerNorm(const std::string& name);  // weight and bias if the checkpoint has them
+  void RmsNorm(const std::string& name) { AddNorm(Buffer::kHidden, NormKind::kRms, name); }
+  void LayerNorm(const std::string& name) {
+    AddNorm(Buffer::kHidden, NormKind::kLayer, name);
+  }  // weight and bias if the checkpoint has them
   // Norm of the branch before it is added.
   void BranchRmsNorm(const std::string& name);
   // Norm of the residual stream that becomes the residual stream, and what the next MLP or Qkv
@@ -127,7 +131,9 @@ class DecoderBuilder {
   // value, then those of the next.
   void QkvByHead(const std::string& name);
   // The same from one matrix of equal blocks: query heads, then their values, then their keys.
-  void QkvByBlock(const std::string& name, std::uint32_t blocks);
+  void QkvByBlock(const std::string& name, std::uint32_t blocks) {
+    AddQkv(Rows().ByBlock(name, blocks));
+  }
   // From here on the rows of queries and keys that spec().rope rotates are stored as pairs of
   // neighbours.
   void SetInterleaved() { interleaved_ = spec_.rope.dim; }
@@ -206,7 +212,9 @@ class DecoderBuilder {
   void SetWidths();
   void Embed(const std::string& table, const std::string& head, Buffer out, float scale);
   void Add(const Op& op) { ops_->push_back(op); }
-  void AllReduce(Buffer buffer);
+  void AllReduce(Buffer buffer) {
+    if (part_.world > 1) Add(AllReduceOp{buffer});
+  }
   void AddNorm(Buffer buffer, NormKind kind, const std::string& name);
   // The product of the queries, keys and values.
   void AddQkv(const std::vector<RowSlice>& slices);

@@ -65,7 +65,7 @@ TEST(ApiKeysTest, AKeyThatNoClientCanSendIsRefused) {
     EXPECT_THAT(WhyNot(key, ""), Not(HasSubstr("sec"))) << key;
   }
   EXPECT_THAT(WhyNot("", "a:sec\x01ret"), HasSubstr("keys:1: the key must hold no line break"));
-  EXPECT_EQ(Parsed("two words", "").NameOf("two words"), "default");
+  EXPECT_EQ(KeysOfLines("two words", "").NameOf("two words"), "default");
 }
 
 class KeyFileTest : public ::testing::Test {
