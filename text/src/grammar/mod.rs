@@ -157,7 +157,7 @@ pub struct Grammar {
     environment: Arc<VocabularyEnvironment>,
 }
 
-/// A lexeme of at most some tokens depends on which tokens spell a text. Text ahead is not split
+/// A lexeme of at most some tokens depends on which tokens spell a text. Forced text is not split
 /// into tokens yet.
 fn may_force(kind: Kind, source: &str) -> bool {
     kind != Kind::Lark || !source.contains("max_tokens")
@@ -295,8 +295,8 @@ impl Matcher {
     }
 }
 
-/// Whether all tokens of the mask begin with the same byte. Nearly all states are told by the first
-/// few tokens.
+/// Whether all tokens of the mask begin with the same byte. The first few tokens decide this in nearly
+/// all states.
 fn one_first_byte(mask: &[u32], trie: &TokTrie) -> bool {
     let mut first = None;
     for (place, &word) in mask.iter().enumerate() {
