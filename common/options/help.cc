@@ -91,7 +91,7 @@ std::string Lower(std::string_view text) { return absl::AsciiStrToLower(std::str
 bool IsCommon(std::string_view which) { return which.empty() || which == "common"; }
 
 bool ShowsAll(const ProgramOptions& program, std::string_view which) {
-  return which == "all" || (IsCommon(which) && Find(program, "help-all") == nullptr);
+  return which == "all" || (IsCommon(which) && !HidesOptions(program));
 }
 
 bool Shown(const ProgramOptions& program, const OptionSpec& spec, std::string_view which) {

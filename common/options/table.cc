@@ -193,6 +193,12 @@ ProgramOptions ProgramWith(std::string_view name, std::string_view summary,
   return program;
 }
 
+bool HidesOptions(const ProgramOptions& program) {
+  return std::ranges::any_of(program.options, [](const OptionSpec* spec) {
+    return spec->advanced || spec->set_by_launcher;
+  });
+}
+
 const OptionSpec* Find(const ProgramOptions& program, std::string_view name) {
   const std::string wanted = Canonical(name);
   for (const OptionSpec* spec : program.options) {
