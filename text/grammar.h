@@ -52,14 +52,14 @@ class GrammarMatcher {
   // Appends these tokens to the output. A token that the mask forbids is an error.
   absl::Status Accept(std::span<const TokenId> tokens);
 
-  // The tokens that must come next where the grammar leaves one text, at most `most`, in the
-  // tokenizer's own spelling of the whole text. `mask` is that of this state. `context` are the
-  // last tokens of the prompt and the output, of which kForcedContext are enough.
+  // Where the grammar allows only one text next: the tokens of this text, at most `most`. They are
+  // the ones that the tokenizer gives for the output as a whole. `mask` is the mask of the present
+  // state. `context` holds the last tokens of prompt and output; kForcedContext of them are enough.
   //
-  // The last tokens of the text are left out as far as another token could spell them together with
-  // what follows. There are none where the tokenizer would join the end of the context with the
-  // text, because a token that was given out is not taken back. After some of the tokens a call
-  // gives the others first.
+  // Tokens at the end of the text are left out if a longer token could cover them and what follows.
+  // The result is empty if the tokenizer would merge the text with the end of the context, since a
+  // token that was sent cannot be replaced. A call after some of the tokens were accepted returns
+  // the remaining ones first.
   absl::StatusOr<std::vector<TokenId>> Forced(std::span<const std::uint32_t> mask,
                                               std::span<const TokenId> context, std::size_t most);
   static constexpr std::size_t kForcedContext = 16;

@@ -1,9 +1,9 @@
 // The open generations of each tenant and its tokens of the last minute. Refuses a request above
 // the limits of its tenant.
 //
-// Tokens are a bucket that holds those of one minute and fills evenly. A request is taken while the
-// bucket is not empty. Its prompt is taken out when it starts and its output when it ends, so the
-// bucket may be in debt, which the next requests wait for.
+// tokens_per_minute is a token bucket with the size of one minute. A request is accepted while the
+// bucket is not empty. Its prompt tokens are subtracted when it starts, its output tokens when it
+// ends. So the level may fall below zero, and requests are refused until it is above zero again.
 //
 // Thread-safe. An entry for each tenant that had a request.
 #pragma once

@@ -17,7 +17,7 @@ std::pair<std::uint64_t, std::uint64_t> ShareModel::TurnOf(const RequestModel& r
   return {found->second.served, found->second.waiting.begin()->first};
 }
 
-// The account whose turn it is, of those with a request that fits the group.
+// The least served account among those that have a waiting request which fits the group.
 const std::string* ShareModel::Turn(const GroupModel* group) const {
   const std::string* turn = nullptr;
   std::pair<std::uint64_t, std::uint64_t> least;

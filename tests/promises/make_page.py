@@ -28,8 +28,9 @@ This page is made by `tests/promises/make_page.py`.
 TAIL = """
 ## How the long runs are made
 
-* `make drills` starts a server a thousand times and harms it under load: a rank is killed, stopped
-  or ended in order, or a link is slow, cut, silent or passes single bytes. {drills_text}
+* `make drills` runs a thousand drills. Each starts a server under load and injects one fault: a
+  rank gets SIGKILL, SIGSTOP or SIGTERM, or a link is slow, cut, silent or passes single bytes.
+  {drills_text}
 * `make fuzz` runs each reader of foreign bytes under libFuzzer, AddressSanitizer and
   UndefinedBehaviorSanitizer. Every change reads the committed seeds again (`tests/fuzz/corpus`).
 

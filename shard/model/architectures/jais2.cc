@@ -1,5 +1,5 @@
-// Jais 2 (Inception, MBZUAI): Llama with LayerNorm, biases everywhere, and an MLP without a gate
-// that squares what it keeps.
+// Jais 2 (Inception, MBZUAI): Llama with LayerNorm and biases in all layers. Its MLP has no gate,
+// and its activation is the square of ReLU.
 #include <cstdint>
 
 #include "common/status.h"

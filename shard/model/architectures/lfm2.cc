@@ -114,7 +114,8 @@ absl::Status ReadLfm2Shared(const ConfigReader& config, const SizeKeys& sizes, M
   return ReadLfm2Layers(config, spec, model);
 }
 
-// Two thirds of `intermediate_size`, rounded up, unless config.json says that it is the width.
+// The width of the MLP: two thirds of the size in config.json, which a multiplier may scale and
+// round up. If `block_auto_adjust_ff_dim` is false, it is that size itself.
 absl::Status ReadLfm2Width(const ConfigReader& config, ModelSpec& spec) {
   constexpr std::uint32_t kMost = 1u << 24;
   PENSTOCK_ASSIGN_OR_RETURN(spec.intermediate,

@@ -1,7 +1,7 @@
 """Runs the benchmark clients guidellm and aiperf against Penstock, unchanged, one after the other.
 
 The reports that they write are kept in build/clients. --write makes docs/benchmarks/clients.md from them.
-Exit code 1 when a request failed or a client made no report, 2 when a client is not installed.
+Exit code 1: a request failed, or a client wrote no report. Exit code 2: a client is not installed.
 """
 
 import argparse

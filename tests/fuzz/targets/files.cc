@@ -53,7 +53,7 @@ std::string Sealed(std::string_view bytes) {
   return log;
 }
 
-// What was read is written and read again as the same.
+// An input log that can be read is encoded again, and must then read as the same inputs.
 void ReadLog(std::string_view bytes) {
   scheduler::InputLogReader reader(bytes);
   const auto config = reader.ReadHeader();

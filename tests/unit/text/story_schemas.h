@@ -18,6 +18,7 @@ class StorySchemas {
     std::string text;
   };
 
+  // Field values are cut out of `recorded`; `seed` chooses where.
   StorySchemas(std::string recorded, unsigned seed);
 
   // A character of a book and a city, each field on a line of its own, as in the benchmarks of

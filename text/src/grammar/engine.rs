@@ -42,7 +42,8 @@ impl Engine {
         })
     }
 
-    /// The tokens that may come next; the end tokens once nothing else can.
+    /// The tokens that the grammar allows next. When the text is complete and nothing may follow,
+    /// these are the end tokens.
     pub fn mask(&mut self) -> Result<SimpleVob> {
         self.run(|parser| match parser.stop_reason() {
             StopReason::NotStopped => parser.compute_mask(),
@@ -158,8 +159,8 @@ fn whole_text(bytes: &[u8]) -> &str {
     }
 }
 
-/// How many of the last bytes may be part of a token that goes on after them. The parser is after
-/// them.
+/// How many of the last bytes may be the beginning of a longer token, which a text that follows
+/// would complete. The parser has read all of `bytes`.
 fn open_bytes(parser: &mut Parser, trie: &TokTrie, bytes: &[u8]) -> usize {
     let longest = bytes.len().min(trie.max_token_len());
     (1..=longest)
