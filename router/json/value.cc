@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <unordered_map>
+#include <utility>
 
 #include "router/json/writer.h"
 
@@ -26,7 +27,7 @@ bool ReadMembers(Reader& reader, Value& out) {
   std::unordered_map<std::string, std::size_t> places;
   while (reader.NextKey(key)) {
     const auto [place, fresh] = places.try_emplace(key, out.members.size());
-    if (fresh) out.members.emplace_back(key, Value());
+    if (fresh) out.members.push_back({key, {}});
     Value& value = out.members[place->second].second;
     value = Value();
     if (!reader.Colon() || !ReadValue(reader, value, "a value")) return false;
@@ -83,7 +84,7 @@ void Value::Set(std::string_view key, Value value) {
   if (found != members.end()) {
     found->second = std::move(value);
   } else {
-    members.emplace_back(key, std::move(value));
+    members.push_back({std::string(key), std::move(value)});
   }
 }
 

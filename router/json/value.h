@@ -7,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "router/json/reader.h"
@@ -16,7 +15,7 @@ namespace penstock::router::json {
 
 struct Value {
   enum class Kind : std::uint8_t { kNull, kBool, kNumber, kString, kArray, kObject };
-  using Member = std::pair<std::string, Value>;
+  struct Member;  // not a pair, which Clang cannot make of a type that contains it
 
   Kind kind = Kind::kNull;
   bool boolean = false;
@@ -35,6 +34,11 @@ struct Value {
   const Value* Find(std::string_view key) const;
   // Sets or replaces a member.
   void Set(std::string_view key, Value value);
+};
+
+struct Value::Member {
+  std::string first;  // the key
+  Value second;
 };
 
 bool ReadValue(Reader& reader, Value& out, std::string_view expected);
