@@ -285,18 +285,22 @@ void Supervisor::HandleReports() {
 void Supervisor::AdvanceGroups() {
   for (ReplicaGroup& group : groups_) {
     const bool given_up_before = group.given_up();
-    group.Advance(phase_ == Phase::kServing);
+    group.Advance(Serves());
     group.OnTime(Clock::now());
     const bool any_left = std::any_of(groups_.begin(), groups_.end(),
                                       [](const auto& other) { return !other.given_up(); });
-    if (phase_ != Phase::kServing || given_up_before || any_left) continue;
+    if (!Serves() || given_up_before || any_left) continue;
     Fail(lost_code_, "no replica group is left: " + group.why(), nullptr);
   }
 }
 
+// Requests may be open. During a drain, those of a lost group need it back.
+bool Supervisor::Serves() const {
+  return phase_ == Phase::kServing || (phase_ == Phase::kDraining && !failed_);
+}
+
 bool Supervisor::GroupsRestart() const {
-  if (groups_.size() == 1) return timeouts_.restart.single && phase_ == Phase::kServing;
-  return phase_ == Phase::kServing || phase_ == Phase::kDraining;
+  return Serves() && (groups_.size() > 1 || timeouts_.restart.single);
 }
 
 void Supervisor::OnDeadline() {
@@ -335,15 +339,20 @@ void Supervisor::Fail(int exit_code, std::string error, const SupervisedChild* c
 
 void Supervisor::BeginStop(std::string_view reason) {
   observer_.OnStopping(reason);
-  for (ReplicaGroup& group : groups_) group.CancelRestart();
+  if (failed_) CancelRestarts();
   if (!router_.alive()) return StopShards();
   phase_ = Phase::kDraining;
   router_.Signal(SIGTERM);
   SetDeadline(failed_ ? timeouts_.failure : timeouts_.drain);
 }
 
+void Supervisor::CancelRestarts() {
+  for (ReplicaGroup& group : groups_) group.CancelRestart();
+}
+
 void Supervisor::StopShards() {
   phase_ = Phase::kStoppingShards;
+  CancelRestarts();
   for (const SupervisedChild* child : Children()) {
     if (child->alive()) child->Signal(SIGTERM);
   }
@@ -352,6 +361,7 @@ void Supervisor::StopShards() {
 
 void Supervisor::KillAll() {
   phase_ = Phase::kStoppingShards;
+  CancelRestarts();
   deadline_.reset();
   for (const SupervisedChild* child : Children()) {
     if (child->alive()) child->Kill();

@@ -97,10 +97,12 @@ class Supervisor {
   void LoseRank(const SupervisedChild& shard, int exit_code, const std::string& why);
   void HandleReports();
   void AdvanceGroups();
+  bool Serves() const;
   bool GroupsRestart() const;
   void OnDeadline();
   void Fail(int exit_code, std::string error, const SupervisedChild* culprit);
   void BeginStop(std::string_view reason);
+  void CancelRestarts();
   void StopShards();
   void KillAll();
   void AdvanceStop();

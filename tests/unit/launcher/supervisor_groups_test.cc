@@ -65,6 +65,34 @@ TEST_F(SupervisorGroupsTest, ASingleGroupIsStartedAgainWhereThatIsWanted) {
   EXPECT_EQ(Run({WithPid(), WithPid()}, kGood, 2).exit_code, kExitShardLost);
 }
 
+// The router still has requests that need the group.
+TEST_F(SupervisorGroupsTest, ASingleGroupThatIsLostDuringTheDrainIsStartedAgain) {
+  const std::string router =
+      "trap 'echo drains' TERM; trap 'exit 0' USR1; echo pid $$; "
+      "echo READY 127.0.0.1:1 >&$PENSTOCK_NOTIFY_FD; while :; do sleep 1000 & wait; done";
+  on_ready_ = [&] { Send(SIGTERM); };
+  on_line_ = [&](const std::string& line) {
+    if (line == "drains") ::kill(pids_["shard-1"], SIGKILL);
+  };
+  on_group_ = [&](const std::string& news) {
+    if (news == "group 0 is loaded again and joins the router") ::kill(pids_["router"], SIGUSR1);
+  };
+  timeouts_.restart.single = true;
+  const Outcome outcome = Run({WithPid(), WithPid()}, router, 2);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_THAT(events_, Contains("group 0 is loaded again and joins the router"));
+}
+
+TEST_F(SupervisorGroupsTest, AGroupThatWaitsForItsStartDelaysNoStop) {
+  timeouts_.restart.first_pause = timeouts_.restart.longest_pause = seconds(60);
+  timeouts_.restart.single = true;
+  on_ready_ = [&] { ::kill(pids_["shard-1"], SIGTERM); };
+  on_group_ = [&](const std::string& news) {
+    if (news == "group 0 starts again in 60 s") Send(SIGTERM);
+  };
+  EXPECT_EQ(Run({WithPid(), WithPid()}, kGood, 2).exit_code, 0);
+}
+
 TEST_F(SupervisorGroupsTest, AStoppedRankTakesItsGroupOnlyWhichIsStartedAgain) {
   timeouts_.rank = milliseconds(50);
   on_ready_ = [&] { StopOrContinue("shard-0", SIGSTOP); };
