@@ -35,6 +35,8 @@ constexpr std::chrono::seconds kShardStop(10);
 constexpr std::chrono::seconds kFailureStop(5);
 // More than a process needs between closing its sockets and its end.
 constexpr std::chrono::milliseconds kReport(500);
+// Before the first restart of the router: its port is closed meanwhile.
+constexpr std::chrono::milliseconds kRouterPause(50);
 // Shorter than the time between two deliberate Ctrl-C.
 constexpr std::chrono::milliseconds kSameSignal(250);
 
@@ -61,6 +63,7 @@ Timeouts MakeTimeouts(const options::Values& values) {
   timeouts.report = kReport;
   timeouts.failure = kFailureStop;
   timeouts.same_signal = kSameSignal;
+  timeouts.router_restart.first_pause = kRouterPause;
   // The code of a model may end its child at any time.
   timeouts.restart.single = UsesTransformers(values) || values.GetString("restart") == "always";
   return timeouts;

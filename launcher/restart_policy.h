@@ -1,4 +1,4 @@
-// How often and how soon a replica group is started again. Pure: times are arguments.
+// How often and how soon a replica group or the router is started again. Pure: times are arguments.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ struct RestartLimits {
   // More failures than that within the window, and the group stays down.
   std::size_t restarts = 5;
   std::chrono::nanoseconds window = std::chrono::minutes(10);
-  // Whether a server's only group is started again, too, and not the server ended.
+  // Whether a server's only group and its router are started again, too, and not the server ended.
   bool single = false;
 };
 

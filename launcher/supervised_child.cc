@@ -3,8 +3,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 
 #include "common/exit_codes.h"
 #include "common/status.h"
@@ -65,6 +67,10 @@ absl::Status SupervisedChild::Start() {
   if (!process.ok()) return WithContext(process.status(), spec_.name);
   process_.emplace(*std::move(process));
   return absl::OkStatus();
+}
+
+void SupervisedChild::AddArguments(std::vector<std::string> arguments) {
+  std::ranges::move(arguments, std::back_inserter(spec_.arguments));
 }
 
 std::string SupervisedChild::Label() const {

@@ -29,6 +29,9 @@ class SupervisedChild {
   // Starts the program. A child that has ended may be started again; its old output is dropped.
   absl::Status Start();
 
+  // For its next starts.
+  void AddArguments(std::vector<std::string> arguments);
+
   const ChildSpec& spec() const { return spec_; }
   bool is_shard() const { return spec_.rank.has_value(); }
   bool started() const { return process_.has_value(); }

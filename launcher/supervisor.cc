@@ -35,7 +35,8 @@ Supervisor::Supervisor(std::vector<ChildSpec> shards, ChildSpec router, Timeouts
       root_(std::move(root)),
       oom_kills_(OomKills(root_)),
       shards_(std::make_move_iterator(shards.begin()), std::make_move_iterator(shards.end())),
-      router_(std::move(router)) {
+      router_(std::move(router)),
+      router_policy_(timeouts_.router_restart) {
   for (auto first = shards_.begin(); first != shards_.end();) {
     const int group = first->spec().group;
     const auto last = std::find_if(first, shards_.end(), [group](const SupervisedChild& shard) {
@@ -61,6 +62,7 @@ Outcome Supervisor::Run() {
     CollectEnded();
     HandleReports();
     AdvanceGroups();
+    AdvanceRouter();
     if (deadline_.has_value() && Clock::now() >= *deadline_) OnDeadline();
   }
   return std::move(outcome_);
@@ -153,7 +155,9 @@ void Supervisor::OnNotice(SupervisedChild& child, const Notice& notice) {
 
 void Supervisor::OnProgress(SupervisedChild& child, const ProgressNotice& progress) {
   if (child.SetProgress(progress)) {
-    if (phase_ == Phase::kStarting) SetDeadline(timeouts_.startup);
+    if (phase_ == Phase::kStarting || (&child == &router_ && deadline_.has_value())) {
+      SetDeadline(timeouts_.startup);
+    }
     if (child.is_shard()) groups_[child.spec().group].OnProgress();
   }
   observer_.OnProgress(child.spec(), progress);
@@ -163,8 +167,10 @@ void Supervisor::OnChildReady(SupervisedChild& child, const ReadyNotice& notice)
   if (child.ready()) return;
   child.set_ready();
   if (phase_ != Phase::kStarting) {
-    if (child.is_shard()) groups_[child.spec().group].OnRankReady();
-    return;
+    if (child.is_shard()) return groups_[child.spec().group].OnRankReady();
+    if (phase_ != Phase::kServing) return;
+    deadline_.reset();
+    return observer_.OnGroup(GroupNews::kProgress, "the router serves again on " + notice.text);
   }
   SetDeadline(timeouts_.startup);
   const bool shards_ready = std::all_of(shards_.begin(), shards_.end(),
@@ -172,7 +178,10 @@ void Supervisor::OnChildReady(SupervisedChild& child, const ReadyNotice& notice)
   if (router_.ready()) {
     phase_ = Phase::kServing;
     deadline_.reset();
-    observer_.OnReady(notice.text);
+    // A free port that the system chose must stay the same.
+    const std::string& address = notice.text;
+    router_.AddArguments({"--rejoin", "--port=" + address.substr(address.rfind(':') + 1)});
+    observer_.OnReady(address);
   } else if (shards_ready) {
     Start(router_);
   }
@@ -243,12 +252,34 @@ void Supervisor::OnEnded(const SupervisedChild& child) {
   }
   last_end_ = why;
   if (child.is_shard()) return LoseRank(child, exit_code, why);
+  if (RouterRestarts(*child.exit())) return LoseRouter(exit_code, why);
   // The router ends when its only group is lost, and may be collected before the rank.
   if (exit_code == kExitShardLost) {
     router_lost_shard_ = Clock::now() + timeouts_.report;
   } else {
     Fail(exit_code, why, &child);
   }
+}
+
+// A code of its own says that the router refuses to run.
+bool Supervisor::RouterRestarts(const ExitStatus& exit) const {
+  return timeouts_.restart.single && phase_ == Phase::kServing && !HasOwnExitCode(exit);
+}
+
+// The shards keep their weights. They free what the old router ran when its streams break.
+void Supervisor::LoseRouter(int exit_code, const std::string& why) {
+  deadline_.reset();
+  const std::optional<nanoseconds> pause = router_policy_.OnFailure(Clock::now());
+  if (!pause.has_value()) return Fail(exit_code, why + "; it ended too often", &router_);
+  observer_.OnGroup(GroupNews::kTrouble, why + "; it starts again in " + Seconds(*pause));
+  router_due_ = Clock::now() + *pause;
+}
+
+void Supervisor::AdvanceRouter() {
+  if (!router_due_.has_value() || Clock::now() < *router_due_) return;
+  router_due_.reset();
+  SetDeadline(timeouts_.startup);
+  Start(router_);
 }
 
 // The kernel counts a kill before it sends the signal.
@@ -310,6 +341,9 @@ void Supervisor::OnDeadline() {
          "not ready: no progress for " + Seconds(timeouts_.startup) + ", " + WaitingFor() +
              "; raise --startup-timeout",
          nullptr);
+  } else if (phase_ == Phase::kServing) {  // a router that was started again
+    observer_.OnGroup(GroupNews::kTrouble, "the router makes no progress within --startup-timeout");
+    router_.Kill();
   } else if (phase_ == Phase::kDraining) {
     observer_.OnStopping("the router still runs after its time limit; it is killed");
     router_.Kill();
@@ -347,6 +381,7 @@ void Supervisor::BeginStop(std::string_view reason) {
 }
 
 void Supervisor::CancelRestarts() {
+  router_due_.reset();
   for (ReplicaGroup& group : groups_) group.CancelRestart();
 }
 
@@ -399,6 +434,7 @@ std::optional<Supervisor::Clock::time_point> Supervisor::NextDeadline() const {
   for (const SupervisedChild& shard : shards_) consider(shard.stopped_until());
   if (!reports_.empty()) consider(reports_.front().due);
   consider(router_lost_shard_);
+  consider(router_due_);
   return next;
 }
 

@@ -1,10 +1,11 @@
 // Starts the shards, then the router, watches them, and stops them in order: the router first (it
 // finishes its requests), then the shards.
 //
-// A lost rank ends a server that has one replica group or is not ready yet. Otherwise ReplicaGroup
-// kills and restarts the group of the rank, and the other groups continue to serve. When every
-// group is given up, the server ends. A lost router always ends the server. The outcome names the
-// child that failed.
+// A lost process ends a server that is not ready yet. Later ReplicaGroup kills and restarts the
+// group of a lost rank, and the other groups continue to serve. When every group is given up, the
+// server ends. A lost router is started again while the shards keep their weights. With
+// RestartLimits::single off, the loss of the router or of the only group ends the server. The
+// outcome names the child that failed.
 //
 // One thread owns it and runs it. The thread waits in poll() for signals, ended children, their
 // output and their notices, until the next deadline. An idle server uses no processor time.
@@ -40,6 +41,7 @@ struct Timeouts {
   // the process and its group.
   std::chrono::nanoseconds same_signal{0};
   RestartLimits restart;
+  RestartLimits router_restart;  // its `single` is not used
 };
 
 // Observes the supervisor. All calls come from the supervisor's thread.
@@ -51,7 +53,7 @@ class SupervisorObserver {
   // `address` is what the router reported: host and port.
   virtual void OnReady(std::string_view address) = 0;
   virtual void OnStopping(std::string_view reason) = 0;
-  // A replica group went down or came back; the server continues.
+  // A replica group or the router went down or came back; the server continues.
   virtual void OnGroup(GroupNews kind, std::string_view news) = 0;
 };
 
@@ -93,6 +95,9 @@ class Supervisor {
   void CollectEnded();
   void OnEnded(const SupervisedChild& child);
   void LogOtherFailure(const SupervisedChild& child);
+  bool RouterRestarts(const ExitStatus& exit) const;
+  void LoseRouter(int exit_code, const std::string& why);
+  void AdvanceRouter();
   bool IsKilledForMemory(const ExitStatus& exit);
   void LoseRank(const SupervisedChild& shard, int exit_code, const std::string& why);
   void HandleReports();
@@ -117,6 +122,8 @@ class Supervisor {
   std::uint64_t oom_kills_;              // by the kernel, when they were last counted
   std::vector<SupervisedChild> shards_;  // by group and rank; never resized
   SupervisedChild router_;
+  RestartPolicy router_policy_;
+  std::optional<Clock::time_point> router_due_;  // when a lost router starts again
   std::vector<ReplicaGroup> groups_;
   struct Report {
     GroupLostNotice lost;

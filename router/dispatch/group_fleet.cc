@@ -77,7 +77,7 @@ void GroupFleet::Keep(std::size_t index, const std::stop_token& stop) {
     auto link = GroupLink::Form(Fresh(index, stop), metrics_);
     const absl::Status status = link.ok() ? Offer(*std::move(link)) : link.status();
     if (stop.stop_requested()) return;
-    if (first) CountFirst(status);
+    if (first || options_.patient) CountForStart(status);
     if (status.ok()) {
       pause = options_.first_pause;
       AwaitLoss(index, stop);
@@ -137,7 +137,8 @@ absl::Status GroupFleet::Offer(std::unique_ptr<GroupLink> link) {
   return absl::OkStatus();
 }
 
-void GroupFleet::CountFirst(const absl::Status& status) {
+void GroupFleet::CountForStart(const absl::Status& status) {
+  if (options_.patient && !status.ok()) return;
   absl::Status outcome;
   {
     const std::lock_guard lock(mutex_);

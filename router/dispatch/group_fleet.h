@@ -31,6 +31,8 @@ struct FleetOptions {
   // attempt of every group has failed. If false, all groups must be formed, and the first failure
   // fails the start.
   bool start_with_any = false;
+  // Failed attempts do not fail the start; needs `reattach` and `start_with_any`.
+  bool patient = false;
   std::chrono::milliseconds first_pause{100};  // doubles with each failure
   std::chrono::milliseconds longest_pause{5'000};
 };
@@ -68,7 +70,8 @@ class GroupFleet {
   GroupLinkOptions Fresh(std::size_t index, const std::stop_token& stop) const;
   absl::Status Offer(std::unique_ptr<GroupLink> link);
   absl::Status CheckAgreement(const GroupFormed& formed) const;  // with mutex_ held
-  void CountFirst(const absl::Status& status);  // the outcome of a group's first attempt
+  // The outcome of a group's first attempt; of every one if patient.
+  void CountForStart(const absl::Status& status);
   void AwaitLoss(std::size_t index, const std::stop_token& stop);
 
   const FleetOptions options_;

@@ -261,7 +261,9 @@ absl::StatusOr<FleetOptions> FleetSettings(const options::Values& values, bool l
   fleet.reattach = !launched || fleet.groups.size() > 1 || values.GetString("restart") == "always";
   // The launcher restarts the child of this engine with its shard.
   if (values.GetString("engine") == "transformers") fleet.reattach = true;
-  fleet.start_with_any = !launched;
+  fleet.patient = values.GetBool("rejoin");
+  fleet.reattach = fleet.reattach || fleet.patient;
+  fleet.start_with_any = !launched || fleet.patient;
   return fleet;
 }
 

@@ -333,15 +333,15 @@ absl::StatusOr<v1::WarmupResponse> ModelRank::Warmup() {
   };
   const Time begin = SteadyNow();
   const bool keeps = setup_.rank() == 0;
-  const WarmupTable table(keeps ? options_.table_folder : "", TableIdentity(shape));
-  control.kept = table.Read();
+  const std::string identity = TableIdentity(shape);
+  const WarmupTable table(keeps ? options_.table_folder : "", identity);
+  control.kept = measured_.identity == identity ? measured_.times : table.Read();
   PENSTOCK_RETURN_IF_ERROR(ShareTable(control.kept));
   if (keeps) {
-    log::Info(control.kept.empty()
-                  ? "warm-up: times steps for about " +
-                        std::to_string(kWarmupTime / std::chrono::seconds(1)) +
-                        " s, longer for a large model or on a busy machine"
-                  : "warm-up: checks the step times that an earlier start measured");
+    log::Info(control.kept.empty() ? "warm-up: times steps for about " +
+                                         std::to_string(kWarmupTime / std::chrono::seconds(1)) +
+                                         " s, longer for a large model or on a busy machine"
+                                   : "warm-up: checks the step times that an earlier one measured");
   }
   std::size_t left_out = 0;
   control.on_left_out = [&left_out](std::size_t steps) { left_out = steps; };
@@ -349,9 +349,10 @@ absl::StatusOr<v1::WarmupResponse> ModelRank::Warmup() {
                             RunWarmup(shape, *backend_, control));
   const bool held = !control.kept.empty() && step_times == control.kept;
   if (!held) table.Write(step_times);
+  measured_ = {identity, step_times};
   const auto spent = std::chrono::duration_cast<std::chrono::milliseconds>(SteadyNow() - begin);
   log::Info("warm-up: " + std::to_string(step_times.size()) +
-            (held                   ? " step times of an earlier start confirmed in "
+            (held                   ? " step times of an earlier warm-up confirmed in "
              : control.kept.empty() ? " step times measured in "
                                     : " step times measured again (earlier ones differ) in ") +
             std::to_string(spent.count()) + " ms" +

@@ -127,6 +127,11 @@ class ModelRank final : public RankEngine {
   std::unique_ptr<Backend> backend_;
   std::vector<LoraAdapter> read_adapters_;  // of options_.adapters, until the backend has them
   AdapterTable adapters_;
+  // The last warm-up, so that a router that is started again need not wait for a new one.
+  struct {
+    std::string identity;
+    std::vector<StepTimeSample> times;
+  } measured_;
   v1::ConfigureRequest setup_;
   std::unique_ptr<GrammarCache> grammars_;  // rank 0
   std::unique_ptr<ModelExecutor> executor_;

@@ -25,7 +25,7 @@ constexpr Duration kWarmupTime = std::chrono::seconds(6);
 constexpr Duration kLeastSweepTime = std::chrono::seconds(2);
 constexpr std::size_t kWarmupRounds = 3;
 
-// The table of an earlier start is used again if two of its steps still take as long, within this
+// The table of an earlier warm-up is used again if two of its steps still take as long, within this
 // factor.
 constexpr int kKeptWithin = 2;
 

@@ -20,7 +20,7 @@ HEAD = """# What is promised
 
 Each promise has a number, a figure and the tests that fail when it is broken. "Last measured" is of
 the last long run; without an entry the figure is what the tests assert on every change. P1 to P14
-are general, R1 to R4 are about [lost replica groups](operations.md#replica-groups), and the
+are general, R1 to R5 are about [lost replica groups](operations.md#replica-groups), and the
 guarantees of the scheduler are on a [page of their own](scheduling-guarantees.md).
 
 This page is made by `tests/promises/make_page.py`.

@@ -19,8 +19,8 @@ constexpr OptionSpec kProcessRows[] = {
                {.advanced = true}),
     OptionSpec(
         "restart", OneOf("always|never"), "always",
-        "Whether the launcher starts the only replica group again after its loss; never: the "
-        "server ends. One of several groups is always started again.",
+        "Whether the launcher starts the router and the only replica group again after their loss; "
+        "never: the server ends. One of several groups is always started again.",
         {.advanced = true, .components = kLauncher | kRouter}),
     OptionSpec(
         "recovery-timeout", Duration(0, 86400), "60s",
@@ -49,6 +49,11 @@ constexpr OptionSpec kProcessRows[] = {
                "Running shards to use instead of --shard-uds-path: unix:PATH or tcp:HOST:PORT, "
                "commas between ranks, semicolons between replica groups.",
                {.components = kRouter}),
+    OptionSpec(
+        "rejoin", Type::kBool, "false",
+        "Try again until a replica group can be formed, instead of ending: for a router that "
+        "is started again while its shards run.",
+        {.advanced = true, .components = kRouter}),
     OptionSpec("shard-listen", Type::kString, "",
                "tcp:HOST:PORT to listen on instead of --shard-uds-path; needs --shard-tls-*.",
                {.components = kShard | kSimshard}),

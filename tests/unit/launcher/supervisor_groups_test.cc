@@ -2,8 +2,10 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/exit_codes.h"
@@ -188,6 +190,59 @@ TEST_F(SupervisorGroupsTest, AGroupThatKeepsFailingStaysDownAndTheLastOneEndsThe
   EXPECT_THAT(down, Contains("group 1 failed too often and stays down"));
   EXPECT_EQ(std::count(down.begin(), down.end(), "group 0 is loaded again and joins the router"),
             2);
+}
+
+// Prints what the launcher adds to the arguments of a router that it starts again.
+std::string AgainRouter() { return std::string("echo pid $$; echo \"$0 $1\"; ") + kGood; }
+
+class SupervisorRouterTest : public SupervisorGroupsTest {
+ protected:
+  SupervisorRouterTest() {
+    timeouts_.restart.single = true;
+    timeouts_.router_restart.first_pause = milliseconds(1);
+    on_ready_ = [this] { ::kill(pids_["router"], SIGKILL); };
+  }
+  void OnReturn(std::function<void()> then) {
+    on_group_ = [then = std::move(then)](const std::string& news) {
+      if (news == "the router serves again on 127.0.0.1:1") then();
+    };
+  }
+};
+
+TEST_F(SupervisorRouterTest, ADeadRouterIsStartedAgainOnItsPortAndTheShardsRunOn) {
+  std::map<std::string, pid_t> before;
+  on_ready_ = [&] {
+    before = pids_;
+    ::kill(pids_["router"], SIGKILL);
+  };
+  OnReturn([this] { Send(SIGTERM); });
+  const Outcome outcome = RunGroups(AgainRouter());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_THAT(events_, Contains("router says --rejoin --port=1"));
+  EXPECT_NE(pids_["router"], before["router"]);
+  for (const char* shard : {"shard-0", "shard-1", "shard-2", "shard-3"}) {
+    EXPECT_EQ(pids_[shard], before[shard]);
+  }
+}
+
+TEST_F(SupervisorRouterTest, ARouterThatEndsTooOftenEndsTheServer) {
+  timeouts_.router_restart.restarts = 2;
+  OnReturn([this] { ::kill(pids_["router"], SIGKILL); });
+  const Outcome outcome = RunGroups(AgainRouter());
+  EXPECT_EQ(outcome.exit_code, kExitFailure);
+  EXPECT_THAT(outcome.error, HasSubstr("was killed by signal 9 (SIGKILL); it ended too often"));
+}
+
+TEST_F(SupervisorRouterTest, ARouterThatRefusesToStartAgainEndsTheServerWithItsCode) {
+  const Outcome outcome = RunGroups("[ \"$0\" = --rejoin ] && exit 7; " + AgainRouter());
+  EXPECT_EQ(outcome.exit_code, kExitAddress);
+}
+
+TEST_F(SupervisorRouterTest, AStopBeforeTheRouterIsBackIsInOrder) {
+  timeouts_.router_restart.first_pause = seconds(60);
+  timeouts_.router_restart.longest_pause = seconds(60);
+  on_group_ = [this](const std::string&) { Send(SIGTERM); };
+  EXPECT_EQ(RunGroups(AgainRouter()).exit_code, 0);
 }
 
 TEST_F(SupervisorGroupsTest, ADeathDuringTheStartIsAFailureOfTheStart) {
