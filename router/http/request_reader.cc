@@ -51,8 +51,12 @@ void RequestReader::CheckChunk(std::uint64_t size, std::size_t extensions, beast
 }
 
 RequestReader::State RequestReader::ReadHead(std::string& in) {
-  // An empty line before a request is ignored (RFC 9112 section 2.2).
-  if (in.starts_with("\r\n")) in.erase(0, 2);
+  // Empty lines before a request are ignored (RFC 9112 section 2.2), also those that come in
+  // pieces.
+  std::size_t begin = 0;
+  while (in.compare(begin, 2, "\r\n") == 0) begin += 2;
+  in.erase(0, begin);
+  if (in == "\r") return State::kNeedMore;
   const std::size_t end = in.find("\r\n\r\n");
   if (end == std::string::npos) {
     if (auto failure = CheckUnfinished(in, limits_)) return Fail(*std::move(failure));
