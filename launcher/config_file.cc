@@ -4,8 +4,10 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
+#include "common/short_text.h"
 #include "launcher/read_file.h"
 
 namespace penstock::launcher {
@@ -17,8 +19,10 @@ std::string PlaceInFile(const std::string& name, const YAML::Mark& mark) {
   return mark.is_null() ? name : name + ":" + std::to_string(mark.line + 1);
 }
 
+// A multi-line text is quoted as one line.
 absl::Status Broken(const std::string& where, const std::string& what) {
-  return absl::InvalidArgumentError(where + ": " + what);
+  constexpr std::size_t kMost = 200;
+  return absl::InvalidArgumentError(where + ": " + ShortText(what, kMost));
 }
 
 constexpr char kForm[] = "must be lines of `name: value`, such as `port: 3000`";

@@ -47,6 +47,7 @@ TEST(ConfigFileTest, ErrorsNameTheLine) {
             "server.yaml:1: must be lines of `name: value`, such as `port: 3000`");
   EXPECT_THAT(ErrorOf("port 3000\n"), HasSubstr("such as `port: 3000`. Given: port 3000"));
   EXPECT_THAT(ErrorOf("port: 1\nhost: [a\n"), HasSubstr("server.yaml:3: not YAML"));
+  EXPECT_THAT(ErrorOf("port\n\n\n3000\n"), HasSubstr("Given: port??3000"));
 }
 
 TEST(ConfigFileTest, AMissingFileIsNamed) {
