@@ -130,8 +130,7 @@ void Preemption::Recompute(Sequence& sequence, Time now, Outputs& out) {
   retirement_.ReclaimIfUnreferenced(sequence, now, out);
 }
 
-bool Preemption::Reserve(Sequence& sequence, Time now, Outputs& out) {
-  if (deficit_.none()) return true;  // as in most steps
+bool Preemption::Cover(Sequence& sequence, Time now, Outputs& out) {
   const Deficit deficit = DecodeDeficit(sequence);
   if (deficit.none()) return true;
   if (waiting_ || !Covered(deficit, false)) {
