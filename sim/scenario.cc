@@ -7,6 +7,7 @@
 #include "sim/random.h"
 #include "sim/rare_cases.h"
 #include "sim/scenario_features.h"
+#include "sim/special_loads.h"
 #include "sim/token_source.h"
 
 namespace penstock::sim {
@@ -52,6 +53,8 @@ class Draw {
     DrawSnapshots(random_, scenario_);
     DrawRecovery(scenario_);
     DrawAccounts(scenario_);
+    DrawSharedStarts(scenario_);
+    DrawExpectedLengths(scenario_);
     return std::move(scenario_);
   }
 
