@@ -51,10 +51,10 @@ class Draw {
     DrawWindows(random_, scenario_);
     DrawLengthRule(random_, scenario_);
     DrawSnapshots(random_, scenario_);
-    DrawRecovery(scenario_);
-    DrawAccounts(scenario_);
     DrawSharedStarts(scenario_);
     DrawExpectedLengths(scenario_);
+    DrawRecovery(scenario_);
+    DrawAccounts(scenario_);
     return std::move(scenario_);
   }
 

@@ -24,7 +24,7 @@ void Arrive(Scenario& scenario, Time at, ClientArrives client) {
   event.what = std::move(client);
 }
 
-std::vector<TokenId> Text(std::uint64_t source, std::uint32_t length) {
+std::vector<TokenId> Words(std::uint64_t source, std::uint32_t length) {
   std::vector<TokenId> text(length);
   for (std::uint32_t p = 0; p < length; ++p) {
     text[p] = static_cast<TokenId>(10 + Mix(source, p) % 1000);
@@ -42,7 +42,7 @@ std::uint32_t ShortestLimit(const Scenario& scenario) {
 ClientArrives Sharer(Random& random, RequestId id, std::uint64_t text, std::uint32_t length) {
   ClientArrives client;
   client.arrival.request = id;
-  client.arrival.prompt = Text(text, length);
+  client.arrival.prompt = Words(text, length);
   for (std::uint32_t own = random.Between(1, 2); own > 0; --own) {
     client.arrival.prompt.push_back(static_cast<TokenId>(10 + random.Below(1000)));
   }
@@ -136,7 +136,7 @@ void DrawExpectedLengths(Scenario& scenario) {
   for (std::uint32_t i = random.Between(40, 60); i > 0; --i) {
     ClientArrives client;
     client.arrival.request = RequestId(13000 + i);
-    client.arrival.prompt = Text(random.Next(), random.Between(1, 12));
+    client.arrival.prompt = Words(random.Next(), random.Between(1, 12));
     client.arrival.max_new_tokens = random.Between(1, 12);
     client.arrival.sampling.seed = random.Next();
     Arrive(scenario, Time(kMoment * random.Below(600)), std::move(client));
