@@ -63,6 +63,17 @@ def test_every_command_of_replay_has_a_help_text(command):
     assert done.returncode == 0 and done.stdout.startswith(f"Usage: penstock-replay {command}")
 
 
+@pytest.mark.parametrize("words", [
+    ["run"], ["run", "absent"], ["run", "."], ["run", "absent", "--outputs", "absent/out"],
+    ["trace"], ["trace", "absent"], ["trace", "uniform", "--requests", "2", "--csv", "absent/out"],
+    ["search", "uniform", "--min-rate", "5", "--max-rate", "1"], ["search", "absent"],
+    ["what-if"], ["what-if", "absent"], ["wait"],
+])
+def test_replay_ends_with_2_where_nothing_can_be_run(words, tmp_path):
+    done = subprocess.run([BIN / "penstock-replay", *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and "error: " in done.stderr, done.stderr
+
+
 @pytest.mark.parametrize("text", ["hi\n", "", "{}", "[{}]", '[{"title": 1}]'])
 def test_chart_refuses_what_is_no_chart(text):
     done = run("penstock-chart", text=text)
