@@ -159,7 +159,8 @@ def test_a_wrong_line_of_the_keys_that_others_may_read(tmp_path):
 
 def test_the_advice_for_an_adapter_is_not_about_the_model(tmp_path):
     said = doctor(DEMO_MODEL, "--lora", f"a={tmp_path / 'absent'}")
-    assert "adapter a" in said and "downloading the model" not in said
+    assert f"--lora a={tmp_path / 'absent'}: is not a folder of an adapter" in said
+    assert "downloading the model" not in said
 
 
 def test_a_missing_weight_shard(model):
