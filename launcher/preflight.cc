@@ -223,9 +223,9 @@ absl::Status CheckModelFolder(const std::string& folder, ModelUse use) {
 namespace {
 
 absl::Status AddressInUse(const std::string& where, const std::string& host, int port) {
-  const std::string penstock = RunningPenstock(host, port);
-  const std::string who =
-      penstock.empty() ? "another program" : "a Penstock server, which answers on " + penstock;
+  const auto penstock = FindRunningServer(host, port);
+  const std::string who = penstock ? "a Penstock server, which answers on " + penstock->url
+                                   : std::string("another program");
   const int next = port < 65535 ? port + 1 : port - 1;
   return absl::UnavailableError(where + ": in use by " + who + "; choose another port, such as " +
                                 "--port " + std::to_string(next) +
