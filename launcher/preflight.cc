@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "common/bad_option.h"
 #include "common/exit_codes.h"
@@ -34,9 +35,31 @@ absl::Status ModelError(const std::string& folder, const std::string& what) {
   return absl::InvalidArgumentError("--model-id " + folder + ": " + what);
 }
 
+// "; it holds folders of models: a, b" if it does; the first five by name.
+std::string ModelsIn(const std::string& folder) {
+  constexpr std::size_t kShown = 5;
+  std::set<std::string> models;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (!fs::exists(entry.path() / "config.json", error)) continue;
+    models.insert(entry.path().filename().string());
+  }
+  std::string text;
+  std::size_t shown = 0;
+  for (const std::string& model : models) {
+    if (shown++ == kShown) return text + " and " + std::to_string(models.size() - kShown) + " more";
+    text += (text.empty() ? "; it holds folders of models, of which one is to be given: " : ", ") +
+            (fs::path(folder) / model).string();
+  }
+  return text;
+}
+
 // What to do about a file that is missing in the folder of a model.
 std::string AdviceOn(const std::string& folder, const std::string& name) {
   std::error_code error;
+  if (std::string models = ModelsIn(folder); name == "config.json" && !models.empty()) {
+    return models;
+  }
   if (name == "tokenizer.json" && fs::exists(folder + "/tokenizer.model", error)) {
     return "; tokenizer.model alone is not enough: save the tokenizer again with transformers, "
            "which writes tokenizer.json";
