@@ -35,7 +35,7 @@ absl::Status ModelError(const std::string& folder, const std::string& what) {
   return absl::InvalidArgumentError("--model-id " + folder + ": " + what);
 }
 
-// "; it holds folders of models: a, b" if it does; the first five by name.
+// "; give one of the model folders in it: a, b" if it does; the first five by name.
 std::string ModelsIn(const std::string& folder) {
   constexpr std::size_t kShown = 5;
   std::set<std::string> models;
@@ -48,7 +48,7 @@ std::string ModelsIn(const std::string& folder) {
   std::size_t shown = 0;
   for (const std::string& model : models) {
     if (shown++ == kShown) return text + " and " + std::to_string(models.size() - kShown) + " more";
-    text += (text.empty() ? "; it holds folders of models, of which one is to be given: " : ", ") +
+    text += (text.empty() ? "; give one of the model folders in it: " : ", ") +
             (fs::path(folder) / model).string();
   }
   return text;

@@ -96,7 +96,7 @@ def test_a_program_calls_itself_as_it_was_started(words):
 @pytest.mark.parametrize("files, said", [
     ({"tiny.gguf": "GGUF"}, "its format is GGUF (tiny.gguf)"),
     ({"one/config.json": "{}", "two/config.json": "{}"},
-     "it holds folders of models, of which one is to be given: {}/one, {}/two"),
+     "give one of the model folders in it: {}/one, {}/two"),
     ({}, "config.json cannot be read"),
 ])
 def test_what_fit_and_serve_cannot_take_is_named_with_the_option(files, said, tmp_path):

@@ -1,5 +1,5 @@
-// How many K/V cells a decode batch takes: padded in one sub-batch, padded and split by each rule, and
-// in blocks of 16. The batch has a fixed number of rows. When one ends, the next request of the
+// How many K/V cells a decode batch takes: padded in one sub-batch, padded and split by each rule,
+// and in blocks of 16. The batch has a fixed number of rows. When one ends, the next request of the
 // load takes its place, so the rows have different ages.
 //
 //   penstock-padded-cells [LENGTHS.csv] [ROWS] [REQUESTS]

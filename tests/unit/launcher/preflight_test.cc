@@ -52,8 +52,7 @@ TEST_F(ModelFolderTest, NamesTheMissingFile) {
 TEST_F(ModelFolderTest, AFolderOfModelsListsTheFirstFive) {
   for (const char* name : {"b", "a"}) dir_.Write(std::string(name) + "/config.json", "{}");
   dir_.Write("none/tokenizer.json", "{}");
-  const std::string hint =
-      "; it holds folders of models, of which one is to be given: " + dir_.path() + "/a, ";
+  const std::string hint = "; give one of the model folders in it: " + dir_.path() + "/a, ";
   EXPECT_THAT(Error(), EndsWith(hint + dir_.path() + "/b"));
   for (const char* name : {"f", "e", "d", "c", "g"}) {
     dir_.Write(std::string(name) + "/config.json", "{}");
