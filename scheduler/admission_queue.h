@@ -25,7 +25,8 @@ namespace penstock::scheduler {
 class AdmissionQueue {
  public:
   AdmissionQueue(const Config& config, std::unique_ptr<OrderPolicy> order)
-      : requests_(config.max_waiting_requests, std::move(order), MaxOvertakes(config)) {}
+      : requests_(config.max_waiting_requests, std::move(order), MaxOvertakes(config),
+                  config.order == Order::kLearned ? config.starvation_steps : 0) {}
 
   bool empty() const { return requests_.empty(); }
   bool full() const { return requests_.full(); }
@@ -41,7 +42,11 @@ class AdmissionQueue {
     return requests_.Front(group, fits);
   }
   // Those that ran before, the oldest arrival last.
-  const std::vector<WaitingRequest*>& restarts() const { return requests_.restarts(); }
+  std::vector<WaitingRequest*> Ran() const { return requests_.Ran(); }
+  // The request that came first, if it is due; else null.
+  const WaitingRequest* Due() { return requests_.Due(); }
+  // A group made a step.
+  void CountStep() { requests_.CountStep(); }
   // The request after this one, if the order knows it.
   WaitingRequest* After(const WaitingRequest& request) { return requests_.After(request); }
 

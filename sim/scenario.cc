@@ -85,6 +85,26 @@ void DrawRecovery(Scenario& scenario) {
   if (dice / 3600 % 3 == 0) scenario.poison = RequestId(1 + dice / 10800 % 6);
 }
 
+// The order learned, with short waits and quanta, and predictions of the router, in a fifth of the
+// scenarios. In most of them requests that were due yield to others.
+void DrawLearned(Scenario& scenario) {
+  const std::uint64_t dice = Mix(scenario.seed, 70);
+  if (dice % 5 != 0) return;
+  Config& config = scenario.config;
+  config.order = Order::kLearned;
+  config.starvation_steps = static_cast<std::uint32_t>(dice / 5 % 24);
+  config.starvation_quantum = static_cast<std::uint32_t>(1 + dice / 120 % 4);
+  if (dice / 480 % 4 != 0) config.batching = Batching::kContinuous;
+  if (dice / 1920 % 3 != 0) config.max_batch_size = static_cast<std::uint32_t>(1 + dice / 5760 % 4);
+  if (dice / 23040 % 3 != 0) config.max_waiting_requests += 12;
+  for (TimedEvent& event : scenario.script) {
+    auto* client = std::get_if<ClientArrives>(&event.what);
+    if (client == nullptr) continue;
+    const std::uint64_t own = Mix(scenario.seed, 71 + client->arrival.request.value());
+    if (own % 4 != 0) client->arrival.ranked_tokens = static_cast<std::uint32_t>(own / 4 % 30);
+  }
+}
+
 class Draw {
  public:
   explicit Draw(std::uint64_t seed)
@@ -113,6 +133,7 @@ class Draw {
     DrawLengthRule(random_, scenario_);
     DrawSnapshots(random_, scenario_);
     DrawRecovery(scenario_);
+    DrawLearned(scenario_);
     return std::move(scenario_);
   }
 

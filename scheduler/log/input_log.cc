@@ -22,7 +22,7 @@ namespace {
 using Record = std::variant<Input, OutputDigest>;
 
 constexpr std::string_view kName = "penstock input log ";
-constexpr std::string_view kVersion = "penstock input log 13\n";
+constexpr std::string_view kVersion = "penstock input log 14\n";
 
 std::uint32_t Fnv1a(std::string_view bytes) {
   std::uint32_t hash = 2166136261u;

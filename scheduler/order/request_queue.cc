@@ -8,8 +8,11 @@
 namespace penstock::scheduler {
 
 RequestQueue::RequestQueue(std::uint32_t capacity, std::unique_ptr<OrderPolicy> order,
-                           std::uint32_t max_overtakes)
-    : capacity_(capacity), order_(std::move(order)), max_overtakes_(max_overtakes) {}
+                           std::uint32_t max_overtakes, std::uint32_t max_wait)
+    : capacity_(capacity),
+      order_(std::move(order)),
+      max_overtakes_(max_overtakes),
+      max_wait_(max_wait) {}
 
 WaitingRequest& RequestQueue::Take(Work work) {
   if (free_.empty()) free_.push_back(&places_.emplace_back());
@@ -29,7 +32,16 @@ WaitingRequest& RequestQueue::Push(Arrival arrival) {
   Work work;
   work.request = std::move(arrival);
   work.number = ++last_number_;
-  WaitingRequest& place = Take(std::move(work));
+  return Link(Take(std::move(work)));
+}
+
+WaitingRequest& RequestQueue::PushYielded(Work work) {
+  ++yielded_;
+  return Link(Take(std::move(work)));
+}
+
+WaitingRequest& RequestQueue::Link(WaitingRequest& place) {
+  place.since = steps_;
   place.older = std::exchange(youngest_, &place);
   place.younger = nullptr;
   (place.older != nullptr ? place.older->younger : oldest_) = &place;
@@ -52,7 +64,7 @@ WaitingRequest* RequestQueue::Front(GroupId group) {
 }
 
 WaitingRequest* RequestQueue::Preferred(GroupId group) {
-  return OldestIsDue() ? oldest_ : order_->Next(group);
+  return OldestIsNext() ? oldest_ : order_->Next(group);
 }
 
 WaitingRequest* RequestQueue::Front(GroupId group, const Fits& fits) {
@@ -83,6 +95,16 @@ WaitingRequest* RequestQueue::Find(RequestId request) {
   return it == by_request_.end() ? nullptr : it->second;
 }
 
+std::vector<WaitingRequest*> RequestQueue::Ran() const {
+  std::vector<WaitingRequest*> ran = restarts_;
+  if (yielded_ == 0) return ran;
+  for (WaitingRequest* each = oldest_; each != nullptr; each = each->younger) {
+    if (each->yielded) ran.push_back(each);
+  }
+  std::ranges::sort(ran, std::greater<>(), &WaitingRequest::number);
+  return ran;
+}
+
 std::vector<const WaitingRequest*> RequestQueue::All() const {
   std::vector<const WaitingRequest*> all(restarts_.rbegin(), restarts_.rend());
   for (const WaitingRequest* each = oldest_; each != nullptr; each = each->younger) {
@@ -92,6 +114,7 @@ std::vector<const WaitingRequest*> RequestQueue::All() const {
 }
 
 Work RequestQueue::Admit(WaitingRequest& request) {
+  request.due = !request.restart() && IsDue(&request);
   if (!request.restart() && request.older != nullptr) {
     ++request.older->overtaken;
     ++oldest_overtaken_;
@@ -105,6 +128,7 @@ Work RequestQueue::Leave(WaitingRequest& request) {
   if (request.restart()) {
     restarts_.erase(std::find(restarts_.begin(), restarts_.end(), &request));
   } else {
+    yielded_ -= request.yielded;
     order_->Remove(request);
     Unlink(request);
   }

@@ -26,6 +26,13 @@ class QueueModel {
       : config_(config), requests_(requests), alive_(alive), findings_(findings) {}
 
   std::uint32_t MaxOvertakes() const;
+  // It came to the queue, and the core says so: their order is that of these decisions.
+  void Enter(RequestModel& request);
+  void TakeQueued(RequestModel& request) { request.place = ++places_; }
+  // A group made a step.
+  void CountStep() { ++steps_; }
+  // Order learned: it waited as many steps as a request may wait, and is next.
+  bool IsDue(const RequestModel& request) const;
   // Call before the request changes its state.
   void TakePreemption(const Decision& decision, RequestModel& request, const GroupModel& group);
   void CountOvertakes(const RequestModel& admitted, const GroupModel& group);
@@ -43,6 +50,8 @@ class QueueModel {
 
  private:
   void CheckVictim(const RequestModel& victim) const;
+  // The request gives its place to one that is due.
+  void TakeYield(const Decision& decision, RequestModel& request, const GroupModel& group);
 
   struct Batch {
     std::optional<StepId> step;
@@ -55,6 +64,8 @@ class QueueModel {
   const std::set<RequestId>& alive_;
   Findings& findings_;
   std::map<std::optional<GroupId>, Batch> batches_;
+  std::uint64_t places_ = 0;
+  std::uint64_t steps_ = 0;
 };
 
 }  // namespace penstock::sim

@@ -12,7 +12,9 @@ using scheduler::Shortage;
 
 namespace {
 
-std::int64_t RankOf(Order order, const scheduler::Arrival& arrival) {
+std::int64_t RankOf(Order order, const ModelWaiting& request) {
+  const scheduler::Arrival& arrival = request.arrival;
+  if (order == Order::kLearned) return static_cast<std::int64_t>(request.work);
   if (order == Order::kPriority) return -std::int64_t{arrival.priority};
   if (order != Order::kShortestPredicted) return 0;
   return arrival.predicted_tokens > 0 ? arrival.predicted_tokens : arrival.max_new_tokens;
@@ -28,7 +30,8 @@ const ModelWaiting* NextTo(const std::vector<const ModelWaiting*>& list,
 }  // namespace
 
 bool WaitingModel::full() const {
-  return all_.size() - Restarts().size() >= config_.max_waiting_requests;
+  const auto fresh = std::ranges::count_if(all_, [](const auto& each) { return !each.ran(); });
+  return static_cast<std::uint64_t>(fresh) >= config_.max_waiting_requests;
 }
 
 const ModelWaiting* WaitingModel::Find(RequestId request) const {
@@ -44,36 +47,44 @@ std::vector<const ModelWaiting*> WaitingModel::Restarts() const {
   return restarts;
 }
 
-// The requests that never ran, in the order of the queue. For an order that only the core knows:
+// The requests without restarts, in the order of the queue. For an order that only the core knows:
 // in the order of their arrival.
 std::vector<const ModelWaiting*> WaitingModel::Ordered() const {
   std::vector<const ModelWaiting*> ordered;
   for (const ModelWaiting& each : all_) {
     if (!each.restart()) ordered.push_back(&each);
   }
-  if (config_.order != Order::kPriority && config_.order != Order::kShortestPredicted) {
-    return ordered;
-  }
-  std::ranges::stable_sort(ordered, {}, [this](const ModelWaiting* each) {
-    return RankOf(config_.order, each->arrival);
-  });
+  std::ranges::stable_sort(
+      ordered, {}, [this](const ModelWaiting* each) { return RankOf(config_.order, *each); });
   return ordered;
 }
 
-// The oldest that never ran, if it was overtaken as often as allowed.
+std::vector<const ModelWaiting*> WaitingModel::AsTheyCame() const {
+  std::vector<const ModelWaiting*> came = Ordered();
+  std::ranges::sort(came, {}, [](const ModelWaiting* each) { return each->place; });
+  return came;
+}
+
+const ModelWaiting* WaitingModel::Overlong() const {
+  const auto came = AsTheyCame();
+  const std::uint32_t most = config_.order == Order::kLearned ? config_.starvation_steps : 0;
+  if (came.empty() || most == 0 || steps_ - came.front()->since < most) return nullptr;
+  return came.front();
+}
+
+// The one that came first, if it was overtaken as often as allowed or waited too long.
 const ModelWaiting* WaitingModel::Due() const {
   std::uint32_t most = config_.max_overtakes;
   if (most == 0) most = config_.max_waiting_requests;
   if (config_.order == Order::kFcfs) most = 0;
-  for (const ModelWaiting& each : all_) {
-    if (!each.restart()) return each.overtaken >= most ? &each : nullptr;
-  }
-  return nullptr;
+  const auto came = AsTheyCame();
+  if (came.empty()) return nullptr;
+  return came.front()->overtaken >= most ? came.front() : Overlong();
 }
 
 const ModelWaiting* WaitingModel::Earliest(const Fits& fits) const {
-  for (const ModelWaiting& each : all_) {
-    if (!each.restart() && fits(each)) return &each;
+  for (const ModelWaiting* each : AsTheyCame()) {
+    if (fits(*each)) return each;
   }
   return nullptr;
 }
@@ -115,8 +126,11 @@ void WaitingModel::MarkFollower(const ModelWaiting& request) {
   if (const ModelWaiting* after = After(request)) changed_.push_back(after->id());
 }
 
-void WaitingModel::Add(ModelRequest request) {
+void WaitingModel::Add(ModelRequest request, std::uint64_t work) {
   ModelWaiting waiting;
+  waiting.place = ++places_;
+  waiting.since = steps_;
+  waiting.work = work;
   static_cast<ModelRequest&>(waiting) = std::move(request);
   const auto place = std::ranges::upper_bound(all_, waiting.number, {}, &ModelWaiting::number);
   const ModelWaiting& added = *all_.insert(place, std::move(waiting));
@@ -135,10 +149,15 @@ ModelRequest WaitingModel::Take(RequestId request) {
 ModelRequest WaitingModel::Remove(RequestId request) { return Take(request); }
 
 ModelRequest WaitingModel::Admit(RequestId request) {
+  const ModelWaiting& chosen = *Find(request);
+  const std::uint32_t most = config_.order == Order::kLearned ? config_.starvation_steps : 0;
+  const bool due = !chosen.restart() && most > 0 && steps_ - chosen.since >= most;
+  const std::uint64_t place = chosen.place;
   ModelRequest admitted = Take(request);
+  admitted.due = due;
   for (ModelWaiting& each : all_) {
     const bool passed = !admitted.restart() && !each.restart();
-    each.overtaken += passed && each.number < admitted.number;
+    each.overtaken += passed && each.place < place;
   }
   return admitted;
 }
@@ -151,7 +170,7 @@ void WaitingModel::FinishAt(RequestId request, std::uint32_t tokens) {
 
 void WaitingModel::SetDeadlines(const Fits& continues, Time now) {
   for (ModelWaiting& each : all_) {
-    if (!each.restart() || config_.recovery_timeout == Duration(0)) continue;
+    if (!each.ran() || config_.recovery_timeout == Duration(0)) continue;
     if (continues(each)) {
       each.fails_at.reset();
     } else if (!each.fails_at) {
@@ -195,9 +214,7 @@ void WaitingModel::Defer(RequestId request, const Shortage& reason, std::optiona
 
 void WaitingModel::MarkAll() {
   for (const ModelWaiting* each : Restarts()) changed_.push_back(each->id());
-  for (const ModelWaiting& each : all_) {
-    if (!each.restart()) changed_.push_back(each.id());
-  }
+  for (const ModelWaiting* each : AsTheyCame()) changed_.push_back(each->id());
 }
 
 void WaitingModel::Explain(bool group_is_up, Time now, OutputReader& core_outputs) {

@@ -101,6 +101,41 @@ TEST(RequestQueue, PreemptedRequestsAreFirstByArrival) {
   EXPECT_THAT(AdmitAll(queue), ElementsAre(1, 2, 3, 4));
 }
 
+TEST(RequestQueue, TheOneThatWaitedLongestIsNextWhenItIsDue) {
+  RequestQueue queue(100, MakeKeyOrder(Order::kPriority), 100, 3);
+  queue.Push(Request(1, 0));
+  queue.CountStep();
+  queue.Push(Request(2, 5));
+  queue.Push(Request(3, 1));
+  queue.CountStep();
+  EXPECT_EQ(queue.Due(), nullptr);
+  Work second = queue.Admit(*queue.Front(kGroup));
+  EXPECT_EQ(second.request.request, RequestId(2));
+  EXPECT_FALSE(second.due);
+  queue.CountStep();
+  ASSERT_EQ(queue.Due(), queue.Find(RequestId(1)));
+  Work first = queue.Admit(*queue.Front(kGroup));
+  EXPECT_EQ(first.request.request, RequestId(1));
+  EXPECT_TRUE(first.due);
+  EXPECT_EQ(queue.Due(), nullptr) << "the third came a step later";
+}
+
+TEST(RequestQueue, ARequestThatYieldedWaitsInItsOrderAsTheYoungest) {
+  RequestQueue queue(2, MakeKeyOrder(Order::kPriority), 100, 3);
+  Work yielded = queue.Admit(queue.Push(Request(1, 5)));
+  queue.Push(Request(2, 9));
+  queue.Push(Request(3, 1));
+  queue.CountStep();
+  yielded.yielded = true;
+  yielded.generated = {7};
+  queue.PushYielded(std::move(yielded));
+  EXPECT_TRUE(queue.full()) << "it takes no place of a new one";
+  EXPECT_THAT(queue.Ran(), ElementsAre(queue.Find(RequestId(1))));
+  for (int step = 0; step < 2; ++step) queue.CountStep();
+  ASSERT_EQ(queue.Due(), queue.Find(RequestId(2))) << "those that came before it are due before";
+  EXPECT_THAT(AdmitAll(queue), ElementsAre(2, 3, 1));
+}
+
 TEST(RequestQueue, TheOldestIsFirstAtTheBound) {
   RequestQueue queue = Queue(Order::kPriority, 100, 3);
   for (std::uint64_t id = 1; id <= 2; ++id) queue.Push(Request(id, 0));
