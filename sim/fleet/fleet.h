@@ -36,7 +36,9 @@ struct FleetOptions {
   // The max_new_tokens that a request declares, but at least its true length. The end is then found
   // in the tokens, as for a stop string. If not set, requests declare their true length.
   std::optional<std::uint32_t> declared_output;
-  bool forecast = false;    // requests give their true length as predicted_tokens
+  // One predicted output length for each request, or none: the router's with --order learned, else
+  // the client's.
+  std::vector<std::uint32_t> forecasts;
   bool keep_steps = false;  // fill FleetResult::steps
 };
 

@@ -12,6 +12,7 @@
 #include "scheduler/cost/machine_model.h"
 #include "scheduler/order/order_policy.h"
 #include "scheduler/placement.h"
+#include "sim/fleet/forecasts.h"
 #include "sim/trace/read_trace.h"
 #include "sim/trace/shape_trace.h"
 #include "tools/replay/trace_rows.h"
@@ -97,15 +98,15 @@ scheduler::Config ReadConfig(const Values& values) {
   for (const AdmissionMode admission : {AdmissionMode::kOptimistic, AdmissionMode::kMixed}) {
     if (AdmissionName(admission) == values.GetString("admission")) config.admission = admission;
   }
-  for (const Order order : {Order::kLongestPrefix, Order::kPriority, Order::kShortestPredicted}) {
-    if (OrderName(order) == values.GetString("order")) config.order = order;
-  }
+  config.order = FindOrder(values.GetString("order")).value_or(Order::kFcfs);
   for (const auto policy : {PlacementPolicy::kLeastLoaded, PlacementPolicy::kRoundRobin}) {
     if (PlacementName(policy) == values.GetString("placement")) config.placement = policy;
   }
   config.placement_load_permille =
       static_cast<std::uint32_t>(values.GetDouble("placement-load-weight") * 1000);
   config.max_overtakes = CountOrZero(values, "max-overtakes");
+  config.starvation_steps = CountOf(values, "starvation-steps");
+  config.starvation_quantum = CountOf(values, "starvation-quantum");
   config.target_inter_token =
       std::chrono::milliseconds(CountOrZero(values, "target-inter-token-ms"));
   return config;
@@ -120,7 +121,6 @@ absl::StatusOr<sim::FleetOptions> ReadFleet(const Values& values) {
   fleet.capacity.max_sequence_length = CountOf(values, "max-sequence-length");
   fleet.capacity.max_step_tokens = fleet.config.max_step_tokens;
   fleet.groups = CountOf(values, "num-replicas");
-  fleet.forecast = values.GetBool("forecast");
   fleet.padded_batches = values.GetBool("padded");
   if (values.HasValue("declared-output"))
     fleet.declared_output = CountOf(values, "declared-output");
@@ -146,6 +146,13 @@ absl::StatusOr<TraceOptions> ToOptions(const std::string& source, const Values& 
   PENSTOCK_ASSIGN_OR_RETURN(options.fleet, ReadFleet(values));
   PENSTOCK_ASSIGN_OR_RETURN(options.trace, ReadWorkload(source, values));
   Shape(values, options.trace);
+  if (values.GetBool("forecast")) {
+    const bool ranks = values.GetString("forecast-error") == "rank";
+    options.fleet.forecasts = sim::Forecasts(
+        options.trace, ranks ? sim::ForecastError::kRank : sim::ForecastError::kLength,
+        values.GetDouble("forecast-noise"), static_cast<std::uint64_t>(values.GetInt("seed")) + 2);
+    options.forecast_tau = sim::TauOf(options.trace, options.fleet.forecasts);
+  }
   options.batching = values.GetString("batching");
   if (values.HasValue("compare")) {
     options.compared_batching = values.GetString("compare");
