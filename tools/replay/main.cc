@@ -14,6 +14,7 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"run", penstock::replay::RunCommand},
+    {"lengths", penstock::replay::LengthsCommand},
     {"trace", penstock::replay::TraceCommand},
     {"search", penstock::replay::SearchCommand},
 };
@@ -22,6 +23,7 @@ constexpr char kUsage[] =
     "Usage: %s COMMAND [OPTIONS]\n"
     "\n"
     "  run LOG              re-runs a recorded input log and compares the outputs\n"
+    "  lengths LOG          prompts and output lengths of a log, for tools/rank\n"
     "  trace FILE|uniform   a request trace on simulated groups under a virtual clock\n"
     "  search FILE|uniform  the highest request rate that meets an objective\n"
     "\n"
