@@ -1,5 +1,5 @@
 # The commands of this repository. `make help` lists them. Scripts in deploy/ and tests/ do the work.
-.PHONY: help build torch serve test soak bench bench-papers bench-effective bench-cpu format lint oracle cuda bundle package package-test clean
+.PHONY: help build torch serve test fuzz drills soak bench bench-papers bench-effective bench-cpu bench-clients docs format lint oracle cuda bundle package package-test clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -17,6 +17,12 @@ serve: ## build, then serve the demo model (ARGS="--model-id PATH ..." for anoth
 test: ## build everything and run every test
 	@tests/run
 
+fuzz: ## libFuzzer on every reader of foreign bytes (ARGS="--seconds 60 --target http", tests/fuzz/run --help)
+	@tests/fuzz/run $(ARGS)
+
+drills: ## 1,000 servers whose processes die under load, against every token (ARGS="--seeds 1-1000")
+	@tests/faults/run $(ARGS)
+
 soak: ## the long tests: 50,000 seeds, every kernel shape, hostile clients (an hour)
 	@tests/soak
 
@@ -28,6 +34,9 @@ bench-papers: ## the acceptance tests of the founding papers, as JSON (ARGS=--wr
 
 bench-cpu: ## the CPU shard alone, against llama.cpp and over HTTP (ARGS="--quick", "--write", ...)
 	@tests/bench/cpu/run $(ARGS)
+
+bench-clients: ## guidellm and aiperf against the server (ARGS="--model FOLDER", "--write", ...)
+	@tests/bench/clients/run $(ARGS)
 
 bench-effective: ## compare nobatch, static and dynamic batching, with pictures (ARGS=FOLDER)
 	@tests/bench/effective/run $(ARGS)
@@ -57,4 +66,4 @@ package-test: ## make every package twice, and install, serve and remove each
 	@tests/packages/run
 
 clean: ## remove build folders (keeps .deps and .venv)
-	rm -rf build build-asan build-clang build-tsan build-cuda
+	rm -rf build build-asan build-clang build-fuzz build-tsan build-cuda

@@ -6,7 +6,7 @@
 #   penstock_binary(name SOURCES main.cc DEPS ...)                      lands in build/bin
 #   penstock_test(name SOURCES a_test.cc DEPS ...) GoogleTest; each TEST is a ctest case
 
-# Compiles up to eight files of a folder as one: parsing headers is most of a compilation, so this takes
+# Compiles up to 16 files of a folder as one: parsing headers is most of a compilation, so this takes
 # a third of the time. CMake's own way names absolute paths, which a compiler cache does not find again
 # from another checkout.
 function(penstock_unity out name)
@@ -33,7 +33,7 @@ function(penstock_unity out name)
   foreach(folder ${folders})
     set(number 0)
     while(files_${folder})
-      list(SUBLIST files_${folder} 0 8 files)
+      list(SUBLIST files_${folder} 0 16 files)
       list(REMOVE_ITEM files_${folder} ${files})
       set(together "${CMAKE_CURRENT_BINARY_DIR}/${name}/${folder}_${number}.cc")
       set(includes "")

@@ -167,6 +167,7 @@ absl::Status Read(const v1::SampledToken& wire, SampledToken& sampled) {
   }
   sampled.token = wire.token();
   sampled.logprob = wire.logprob();
+  sampled.forced = wire.forced();
   sampled.alternatives.reserve(static_cast<std::size_t>(wire.alternative_tokens_size()));
   for (int i = 0; i < wire.alternative_tokens_size(); ++i) {
     sampled.alternatives.push_back({wire.alternative_tokens(i), wire.alternative_logprobs(i)});

@@ -138,6 +138,7 @@ void ToProto(const SequenceResult& sequence, v1::SequenceResult& wire) {
     v1::SampledToken& token = *wire.add_tokens();
     token.set_token(sampled.token);
     token.set_logprob(sampled.logprob);
+    token.set_forced(sampled.forced);
     for (const TokenLogprob& alternative : sampled.alternatives) {
       token.add_alternative_tokens(alternative.token);
       token.add_alternative_logprobs(alternative.logprob);

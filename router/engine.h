@@ -102,18 +102,17 @@ struct BeamParams {
 };
 
 struct GenerationRequest {
-  // When the head was complete, and when the body was. Absent: the time at which the engine gets
-  // the request.
+  // When head and body were complete. Absent: when the engine gets the request.
   std::optional<Time> arrived;
   std::optional<Time> read;
   std::string client_id;  // X-Request-Id given or made; for logs and GET /requests/{id}
-  // The trace of the request: first as the client gave it, then with the router's own span.
-  // The shards are given it.
+  // First as the client gave it, then with the router's own span. The shards are given it.
   std::optional<TraceContext> trace;
   std::string operation;  // names the span
   std::variant<std::string, std::vector<TokenId>, ChatInput> prompt;
   bool add_special_tokens = true;
   std::string cached_prompt;  // stands before a text prompt and is kept beyond the request
+  bool hold_prompt = false;   // keeps the prompt for a moment, for requests that begin with it
   std::optional<std::uint32_t> truncate;        // keep the last N prompt tokens
   std::optional<std::uint32_t> max_new_tokens;  // absent: what is left of max_total_tokens
   bool exact_length = false;  // refuse a max_new_tokens that does not fit, never cut it
@@ -130,14 +129,16 @@ struct GenerationRequest {
   StopRule stop_rule = StopRule::kHide;
   // Special tokens that are in one of these texts stay in the visible text.
   std::vector<std::string> kept_markers;
-  // True: alternatives and prompt tokens are decoded one by one (TGI). False: as they continue the
-  // text before them.
+  // Alternatives and prompt tokens are decoded one by one (TGI), not as they continue a text.
   bool decode_alone = false;
   RequestClass request_class = RequestClass::kOther;
   std::int32_t priority = 0;           // larger is sooner; with --order priority
   std::uint32_t predicted_tokens = 0;  // the client's forecast of its output; 0 = none
   std::string tenant;
-  bool asked_sampling = false;  // do_sample as the client wrote it; only shown to shards that ask
+  std::string account;           // charged for its work, for fair shares; empty: there are none
+  std::uint32_t weight = 1;      // of the account
+  bool shares_prefixes = false;  // the tenant's prefix cache is that of all
+  bool asked_sampling = false;   // do_sample as the client wrote it; only shown to shards that ask
   Grammar grammar;
   ReasoningRule reasoning;
   std::optional<std::string> adapter_id;  // the name of a loaded adapter
@@ -151,7 +152,7 @@ struct GenerationRequest {
 struct TokenInfo {
   TokenId id = 0;
   std::string text;  // this token's own increment; may be empty while a character is incomplete
-  std::optional<float> logprob;
+  std::optional<float> logprob;  // none: not asked for, or the grammar forced the token
   bool special = false;
 };
 
@@ -492,8 +493,7 @@ class Engine {
   virtual std::size_t ForgetCachedPrompts(const std::string&, std::optional<std::uint64_t>) {
     return 0;
   }
-  // Prompts of a tenant that come later read nothing from the prefix cache that was computed for
-  // earlier ones, and its kept prefixes are released.
+  // Releases all prefixes of a tenant: later prompts find none of its earlier ones.
   virtual void FlushPrefixes(const std::string&) {}
 };
 

@@ -72,8 +72,8 @@ void AdmissionQueue::MarkAllChanged() {
 
 void AdmissionQueue::ExplainChanged(std::optional<GroupId> first_group, Time now, Outputs& out) {
   if (changed_.empty()) return;
-  // The request that is first in the order waits for the front, which may have changed.
-  if (const auto* first = requests_.First()) changed_.push_back(first->request.request);
+  // The first request of a tenant waits for the front, which may have changed.
+  requests_.AddFirsts(changed_);
   WaitingRequest* const front = first_group ? requests_.Front(*first_group) : nullptr;
   for (const RequestId request : changed_) {
     WaitingRequest* waiting = requests_.Find(request);

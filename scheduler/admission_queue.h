@@ -8,8 +8,8 @@
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "common/ids.h"
@@ -24,9 +24,9 @@ namespace penstock::scheduler {
 
 class AdmissionQueue {
  public:
-  AdmissionQueue(const Config& config, std::unique_ptr<OrderPolicy> order)
-      : requests_(config.max_waiting_requests, std::move(order), MaxOvertakes(config),
-                  config.order == Order::kLearned ? config.starvation_steps : 0) {}
+  AdmissionQueue(const Config& config, RequestQueue::MakeOrder make_order)
+      : requests_(config.max_waiting_requests, std::move(make_order),
+                  {MaxOvertakes(config), MaxWait(config)}) {}
 
   bool empty() const { return requests_.empty(); }
   bool full() const { return requests_.full(); }
@@ -43,8 +43,8 @@ class AdmissionQueue {
   }
   // Those that ran before, the oldest arrival last.
   std::vector<WaitingRequest*> Ran() const { return requests_.Ran(); }
-  // The request that came first, if it is due; else null.
-  const WaitingRequest* Due() { return requests_.Due(); }
+  // The request for which others yield on the group; null: there is none.
+  const WaitingRequest* Due(const RequestQueue::Fits& fits) { return requests_.Due(fits); }
   // A group made a step.
   void CountStep() { requests_.CountStep(); }
   // The request after this one, if the order knows it.

@@ -56,15 +56,16 @@ std::optional<RequestId> GroupScheduler::OldestRunning() const {
   return oldest->request.request;
 }
 
-// Every decode has one row. Drafts share equally what is left of kVerifiedRows and of the step's
-// budget.
+// Every decode has one row. Drafts and forced tokens share equally what is left of kVerifiedRows
+// and of the step's budget.
 std::uint32_t GroupScheduler::MaxRows(std::uint32_t step_tokens) const {
   const SequenceTable::Contrastive& contrastive = table_.contrastive();
   const std::uint32_t plain = table_.running() - contrastive.sequences;
-  if (config_.max_decode_rows == 1 || plain == 0) return 1;
+  const std::uint32_t most = std::max(config_.max_decode_rows, 1 + capacity_.forced_tokens);
+  if (most == 1 || plain == 0) return 1;
   const std::uint32_t rows = std::min(kVerifiedRows, step_tokens);
   const std::uint32_t share = (rows - std::min(rows, contrastive.candidates)) / plain;
-  return std::clamp(share, 1u, config_.max_decode_rows);
+  return std::clamp(share, 1u, most);
 }
 
 // If there is no room for the request that is due, all that were admitted as due and had their
@@ -188,9 +189,11 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   Sequence& sequence = table_.Add(std::move(work), id, reservation, match);
   sequence.prefix_root = std::move(root);
   sequence.most_positions = most_positions;
+  sequence.most_rows = AdmissionPolicy::MostDecodeRows(config_, capacity_, sequence.request);
   SetCut(sequence, match);
   if (table_.cache().sharing()) prefix_use_.looked_up_tokens += sequence.PromptLength();
   prefix_use_.hit_tokens += sequence.cached_length;
+  if (!sequence.ran()) sequence.account->Charge(kPromptWork * sequence.PromptLeft());
   Decision& decision = Decide(id_, sequence, DecisionKind::kAdmitted, now, out);
   decision.needed = reservation.blocks - (match.blocks - match.unlocked);
   decision.available = available;
@@ -327,6 +330,7 @@ void GroupScheduler::ReportTokens(Sequence& sequence, const SequenceResult& resu
     sequence.generated.push_back(result.tokens[i].token);
   }
   sequence.tokens_received += count;
+  sequence.account->Charge(kOutputWork * count);
   sharing_.Enter(sequence, sequence.last_plan);
 }
 

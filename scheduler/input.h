@@ -39,6 +39,8 @@ struct Arrival {
   std::string adapter_id;  // of the shards; also separates prefix caches; empty = no adapter
   std::string trace_id;
   std::uint32_t pinned_tokens = 0;  // leading prompt tokens that stay cached (`cached_prompt`)
+  std::string account;       // who is charged for its work (account.h); one for all: no fair shares
+  std::uint32_t weight = 1;  // of the account, from now on; >= 1
 };
 
 struct Cancel {

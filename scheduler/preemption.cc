@@ -197,7 +197,7 @@ void Preemption::UpdateHeadroom() {
   for (const auto& [id, sequence] : table_.all()) {
     if (sequence.retiring) continue;
     const std::uint64_t positions = sequence.PositionsAfter(
-        std::uint64_t{config_.pipeline_depth} * sequence.TokensOfDecode(config_.max_decode_rows));
+        std::uint64_t{config_.pipeline_depth} * sequence.TokensOfDecode(sequence.most_rows));
     const std::uint64_t most = AdmissionPolicy::WorstCaseTokens(sequence.request);
     const Deficit deficit = DeficitOf(sequence, std::min(positions, most), 0);
     headroom_ += static_cast<std::uint32_t>(deficit.blocks);

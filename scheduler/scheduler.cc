@@ -68,7 +68,7 @@ class Scheduler::Impl {
 Scheduler::Impl::Impl(const Config& config)
     : recovery_timeout_(config.recovery_timeout),
       groups_(config),
-      queue_(config, MakeOrder(config, groups_)),
+      queue_(config, [config, this] { return MakeOrder(config, groups_); }),
       steps_(groups_, queue_) {
   PENSTOCK_CHECK(!WhyInvalid(config), "the configuration was validated");
 }

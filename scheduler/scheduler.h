@@ -2,7 +2,7 @@
 // protobuf. All arithmetic is integer (nanoseconds, tokens, blocks), so the same inputs give the
 // same outputs on every compiler.
 //
-// Guarantees G1 to G10 are listed in docs/scheduling-guarantees.md and asserted here.
+// Guarantees G1 to G11 are listed in docs/scheduling-guarantees.md and asserted here.
 //
 // Not synchronised. The caller owns Outputs, and Apply appends to them.
 #pragma once

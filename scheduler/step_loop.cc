@@ -25,8 +25,8 @@ void StepLoop::MakeSteps(Outputs& out) {
 bool StepLoop::MakeStep(GroupScheduler& group, Outputs& out) {
   if (!group.CanPlan()) return false;
   if (group.StepChangesMemory()) groups_.MarkChanged();
-  const WaitingRequest* const due = queue_.Due();
-  group.BeginStep(due != nullptr && group.Fits(*due) ? due : nullptr, now_, out);
+  const auto fits = [&group](const WaitingRequest& waiting) { return group.Fits(waiting); };
+  group.BeginStep(queue_.Due(fits), now_, out);
   queue_.Requeue(group.TakePreempted(), now_, out);
   if (!TooFewNewcomers(group, out)) {
     while (AdmitNext(group, out)) {

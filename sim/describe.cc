@@ -48,7 +48,8 @@ class Text {
           << up.capacity.window_blocks << " of a window of " << up.capacity.window << ", "
           << up.capacity.cells << " cells, " << up.capacity.snapshots << " snapshots, "
           << up.capacity.slots << " slots, sequences up to " << up.capacity.max_sequence_length
-          << ", steps up to " << up.capacity.max_step_tokens;
+          << ", steps up to " << up.capacity.max_step_tokens << ", " << up.capacity.forced_tokens
+          << " forced tokens";
   }
   void operator()(const GroupLost& lost) {
     text_ << "group " << lost.group.value() << " is lost, epoch " << lost.epoch.value() << ": "

@@ -152,8 +152,8 @@ class Walk {
     All(token, logprob);
   }
   void Fields(SampledToken& v) {
-    auto& [token, logprob, alternatives] = v;
-    All(token, logprob, alternatives);
+    auto& [token, logprob, alternatives, forced] = v;
+    All(token, logprob, alternatives, forced);
   }
   void Fields(Tokens& v) {
     auto& [first, tokens] = v;

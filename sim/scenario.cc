@@ -1,10 +1,12 @@
 #include "sim/scenario.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "sim/random.h"
 #include "sim/rare_cases.h"
+#include "sim/scenario_features.h"
 #include "sim/token_source.h"
 
 namespace penstock::sim {
@@ -19,91 +21,6 @@ using scheduler::PlacementPolicy;
 using scheduler::Prefill;
 
 constexpr Duration kUnit{1000};  // most times are small multiples of this unit
-
-// Contrastive search in some requests, sometimes where no group offers it.
-void DrawContrastive(Random& random, Scenario& scenario) {
-  if (!random.OneIn(3)) return;
-  const std::uint32_t most = random.OneIn(5) ? 0 : random.Between(2, 8);
-  for (GroupCapacity& group : scenario.groups) group.max_candidates = most;
-  const std::uint32_t one_in = random.Between(1, 4);
-  for (TimedEvent& event : scenario.script) {
-    auto* client = std::get_if<ClientArrives>(&event.what);
-    if (client == nullptr || !random.OneIn(one_in)) continue;
-    client->arrival.sampling.penalty_alpha = 0.6f;
-    client->arrival.sampling.top_k = random.Between(1, most + 1);
-  }
-}
-
-// Layers with a window in about a third of the scenarios. Their pool holds at least one sequence,
-// in some scenarios just one.
-void DrawWindows(Random& random, Scenario& scenario) {
-  if (!random.OneIn(3)) return;
-  const std::uint32_t window = random.OneIn(8) ? random.Between(1, 3) : random.Between(2, 40);
-  const std::uint32_t plans = scenario.config.pipeline_depth * scenario.config.max_decode_rows;
-  for (GroupCapacity& group : scenario.groups) {
-    if (group.cells > 0) continue;
-    const std::uint32_t written = std::max(group.max_step_tokens, plans);
-    const std::uint32_t size = group.block_size;
-    const std::uint32_t least = std::min((window + written + size - 1) / size + 1, group.blocks);
-    group.window = window;
-    group.window_blocks = random.OneIn(4) ? least : random.Between(least, 3 * least);
-  }
-}
-
-// RoPE that depends on the length of the text, with an original length that some texts pass.
-void DrawLengthRule(Random& random, Scenario& scenario) {
-  if (!random.OneIn(4)) return;
-  const LengthRule rule = random.OneIn(3) ? LengthRule::kPromptLength : LengthRule::kRecompute;
-  const std::uint32_t original = random.Between(1, 60);
-  for (GroupCapacity& group : scenario.groups) {
-    group.length_rule = rule;
-    group.original_length = original;
-  }
-}
-
-// Recurrent models in a quarter of the scenarios, with few snapshots.
-void DrawSnapshots(Random& random, Scenario& scenario) {
-  if (!random.OneIn(4)) return;
-  for (GroupCapacity& group : scenario.groups) {
-    if (group.cells > 0) continue;
-    group.shares_blocks = true;
-    group.snapshots = random.OneIn(4) ? 1 : random.Between(1, 8);
-  }
-}
-
-// Most servers recover the requests of a lost group; some wait for a moment only. Groups may differ
-// in arithmetic. Some requests end every group that starts them.
-void DrawRecovery(Scenario& scenario) {
-  const std::uint64_t dice = Mix(scenario.seed, 60);
-  for (std::uint32_t i = 0; i < scenario.groups.size(); ++i) {
-    scenario.arithmetic_classes.push_back(dice % 5 == 0 ? Mix(scenario.seed, 61 + i) % 2 : 1);
-  }
-  if (dice / 5 % 4 == 0) return;
-  const bool soon = dice / 20 % 3 == 0;
-  const auto units = static_cast<Duration::rep>(soon ? 1 + dice / 60 % 60 : 100'000);
-  scenario.config.recovery_timeout = kUnit * units;
-  if (dice / 3600 % 3 == 0) scenario.poison = RequestId(1 + dice / 10800 % 6);
-}
-
-// The order learned, with short waits and quanta, and predictions of the router, in a fifth of the
-// scenarios. In most of them requests that were due yield to others.
-void DrawLearned(Scenario& scenario) {
-  const std::uint64_t dice = Mix(scenario.seed, 70);
-  if (dice % 5 != 0) return;
-  Config& config = scenario.config;
-  config.order = Order::kLearned;
-  config.starvation_steps = static_cast<std::uint32_t>(dice / 5 % 24);
-  config.starvation_quantum = static_cast<std::uint32_t>(1 + dice / 120 % 4);
-  if (dice / 480 % 4 != 0) config.batching = Batching::kContinuous;
-  if (dice / 1920 % 3 != 0) config.max_batch_size = static_cast<std::uint32_t>(1 + dice / 5760 % 4);
-  if (dice / 23040 % 3 != 0) config.max_waiting_requests += 12;
-  for (TimedEvent& event : scenario.script) {
-    auto* client = std::get_if<ClientArrives>(&event.what);
-    if (client == nullptr) continue;
-    const std::uint64_t own = Mix(scenario.seed, 71 + client->arrival.request.value());
-    if (own % 4 != 0) client->arrival.ranked_tokens = static_cast<std::uint32_t>(own / 4 % 30);
-  }
-}
 
 class Draw {
  public:
@@ -129,10 +46,12 @@ class Draw {
     Pinning();
     DrawRareCases(random_, scenario_);
     DrawContrastive(random_, scenario_);
+    DrawForced(scenario_);
     DrawWindows(random_, scenario_);
     DrawLengthRule(random_, scenario_);
     DrawSnapshots(random_, scenario_);
     DrawRecovery(scenario_);
+    DrawAccounts(scenario_);
     DrawLearned(scenario_);
     return std::move(scenario_);
   }

@@ -417,21 +417,34 @@ SequenceResult SimGroup::RunDecode(const Segment& segment, Slot& slot) {
     Complain("a decode follows the prompt");
     return result;
   }
+  if (!slot.start.grammar.empty()) return RunForced(segment, slot, std::move(result));
   std::uint32_t rows = segment.max_rows;
   if (options_.variable_rows) {
     rows = static_cast<std::uint32_t>(Mix(slot.written, step_.value()) % (rows + 1));
   }
   const std::uint32_t first = slot.start.prompt_length + slot.generated - 1;
-  for (; rows > 0 && !slot.finished && !slot.selection_pending; --rows) {
+  for (; rows > 0 && !slot.finished; --rows) {
     const std::uint32_t position = slot.start.prompt_length + slot.generated - 1;
     Write(slot, position, slot.newest);
-    if (!MaskIsLate(slot, position)) Sample(slot, position, result);
+    Sample(slot, position, result);
   }
   result.committed_length = Written(slot);
-  if (options_.variable_rows) {
-    WriteDrafts(slot, result.committed_length,
-                segment.max_rows - (result.committed_length - first));
+  const std::uint32_t rejected = segment.max_rows - (result.committed_length - first);
+  if (options_.variable_rows) WriteDrafts(slot, result.committed_length, rejected);
+  return result;
+}
+
+// Forced tokens that are known in time, and then one more token.
+SequenceResult SimGroup::RunForced(const Segment& segment, Slot& slot, SequenceResult result) {
+  const bool known = Mix(slot.written, step_.value() + 1) % 4 > 0;
+  for (std::uint32_t row = 1; !slot.finished; ++row) {
+    const std::uint32_t position = slot.start.prompt_length + slot.generated - 1;
+    Write(slot, position, slot.newest);
+    const bool last = !known || row >= segment.max_rows || !IsForced(slot);
+    if (!last || !MaskIsLate(slot, position)) Sample(slot, position, result);
+    if (last) break;
   }
+  result.committed_length = Written(slot);
   return result;
 }
 
@@ -458,7 +471,8 @@ void SimGroup::Sample(Slot& slot, std::uint32_t position, SequenceResult& result
   SampledToken token;
   const std::optional<History> kept = std::exchange(slot.kept_logits, std::nullopt);
   token.token = options_.tokens.After(kept ? *kept : Read(slot, position), may_end);
-  if (slot.start.logprobs.kind != LogprobRequest::Kind::kNone) {
+  token.forced = IsForced(slot);
+  if (!token.forced && slot.start.logprobs.kind != LogprobRequest::Kind::kNone) {
     token.logprob = -static_cast<float>(Mix(slot.written, 4) % 64) / 8;
     token.alternatives = {{token.token + 1, token.logprob - 1}};
   }

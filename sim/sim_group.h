@@ -116,6 +116,12 @@ class SimGroup {
   History Read(const Slot& slot, std::uint32_t position);
   SequenceResult RunPrompt(const Segment& segment, Slot& slot);
   SequenceResult RunDecode(const Segment& segment, Slot& slot);
+  SequenceResult RunForced(const Segment& segment, Slot& slot, SequenceResult result);
+  // Whether the grammar of the sequence leaves one text now.
+  bool IsForced(const Slot& slot) const {
+    const bool may = capacity_.forced_tokens > 0 && !slot.start.grammar.empty();
+    return may && Mix(slot.written, 7) % 3 > 0;
+  }
   SequenceResult RunCandidates(const Segment& segment, Slot& slot, SequenceResult result);
   // Whether a grammar mask is late. It is a function of the sequence and the step.
   bool MaskIsLate(Slot& slot, std::uint32_t position);

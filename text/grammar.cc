@@ -42,6 +42,17 @@ absl::Status GrammarMatcher::Accept(std::span<const TokenId> tokens) {
   return ToStatus(code, error);
 }
 
+absl::StatusOr<std::vector<TokenId>> GrammarMatcher::Forced(std::span<const std::uint32_t> mask,
+                                                            std::span<const TokenId> context,
+                                                            std::size_t most) {
+  RustTokens tokens;
+  RustBytes error;
+  const int32_t code = penstock_matcher_forced(handle_, mask.data(), mask.size(), RawIds(context),
+                                               context.size(), most, tokens.out(), error.out());
+  PENSTOCK_RETURN_IF_ERROR(ToStatus(code, error));
+  return tokens.ids();
+}
+
 absl::StatusOr<GrammarMatcher::State> GrammarMatcher::Where() {
   int32_t accepting = 0;
   int32_t complete = 0;

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "common/ids.h"
 #include "common/plan/grammar.h"
@@ -50,6 +51,18 @@ class GrammarMatcher {
 
   // Appends these tokens to the output. A token that the mask forbids is an error.
   absl::Status Accept(std::span<const TokenId> tokens);
+
+  // Where the grammar allows only one text next: the tokens of this text, at most `most`. They are
+  // the ones that the tokenizer gives for the output as a whole. `mask` is the mask of the present
+  // state. `context` holds the last tokens of prompt and output; kForcedContext of them are enough.
+  //
+  // Tokens at the end of the text are left out if a longer token could cover them and what follows.
+  // The result is empty if the tokenizer would merge the text with the end of the context, since a
+  // token that was sent cannot be replaced. A call after some of the tokens were accepted returns
+  // the remaining ones first.
+  absl::StatusOr<std::vector<TokenId>> Forced(std::span<const std::uint32_t> mask,
+                                              std::span<const TokenId> context, std::size_t most);
+  static constexpr std::size_t kForcedContext = 16;
 
   struct State {
     bool accepting = false;  // the output may end here

@@ -23,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxDepth = 64;
+constexpr char kTokenizer[] = "tokenizer.json";
 constexpr char kIndex[] = "model.safetensors.index.json";
 constexpr char kCorrectIt[] = "correcting what it names";
 
@@ -65,7 +66,16 @@ bool HasTemplate(const std::string& folder) {
 Finding CheckTemplate(const std::string& folder) {
   if (HasTemplate(folder)) return Good("the model has a chat template");
   return Bad(folder + " has no chat template, so /v1/chat/completions is refused",
-             "--chat-template FILE, a chat model, or /v1/completions");
+             "--tokenizer-config-path FILE, a chat model, or /v1/completions");
+}
+
+// A download that was cut off leaves a file that ends early.
+Finding CheckTokenizer(const std::string& folder) {
+  const std::string path = folder + "/" + kTokenizer;
+  const auto text = launcher::ReadFile(path, path);
+  const absl::Status json = text.ok() ? ParseJson(*text, kMaxDepth).status() : text.status();
+  if (json.ok()) return Good("the tokenizer is valid JSON");
+  return Bad(text.ok() ? path + " " + Message(json) : Message(json), "downloading the file again");
 }
 
 // The weight files that the index names.
@@ -113,7 +123,7 @@ Findings CheckModelFiles(const std::string& folder) {
                 "penstock serve MODEL --download-only")};
   }
   return {Good("config.json, tokenizer.json and weights are in " + folder), CheckReadable(folder),
-          CheckWeightFiles(folder), CheckTemplate(folder)};
+          CheckTokenizer(folder), CheckWeightFiles(folder), CheckTemplate(folder)};
 }
 
 Finding CheckModelRuns(const options::Values& values, const launcher::Machine& machine) {

@@ -88,16 +88,16 @@ std::string HelpEntry(const ProgramOptions& program, const OptionSpec& spec) {
 
 std::string Lower(std::string_view text) { return absl::AsciiStrToLower(std::string(text)); }
 
-// Only the launcher hides options. It has most of those of the other programs too.
+bool IsCommon(std::string_view which) { return which.empty() || which == "common"; }
+
 bool ShowsAll(const ProgramOptions& program, std::string_view which) {
-  const bool common = which.empty() || which == "common";
-  return which == "all" || (common && program.component != kLauncher);
+  return which == "all" || (IsCommon(which) && !HidesOptions(program));
 }
 
 bool Shown(const ProgramOptions& program, const OptionSpec& spec, std::string_view which) {
   if (spec.set_by_launcher && program.component == kLauncher) return false;
   if (ShowsAll(program, which)) return true;
-  if (which.empty() || which == "common") return !spec.advanced;
+  if (IsCommon(which)) return !spec.advanced && !spec.set_by_launcher;
   return Lower(spec.group).find(Lower(which)) != std::string::npos;
 }
 

@@ -469,7 +469,7 @@ void Parser::Unknown(std::string_view written, std::string_view name, std::strin
     if (prefix.empty()) {
       line += "`penstock serve --help-all` lists the keys";
     } else {
-      line += program_.component == kLauncher ? "--help-all" : "--help";
+      line += HidesOptions(program_) ? "--help-all" : "--help";
       line += " lists the options";
     }
   }

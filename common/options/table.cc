@@ -100,7 +100,7 @@ std::string DescribeType(const OptionSpec& spec) {
     case Type::kPath:
       return "a path";
     case Type::kModel:
-      return "a folder; the launcher also takes a model id (org/name)";
+      return "a folder or, for the launcher, a model id (org/name)";
     case Type::kInt:
       return "an integer" + DescribeRange(spec);
     case Type::kFloat:
@@ -191,6 +191,12 @@ ProgramOptions ProgramWith(std::string_view name, std::string_view summary,
   }
   for (const OptionSpec& spec : rows) program.options.push_back(&spec);
   return program;
+}
+
+bool HidesOptions(const ProgramOptions& program) {
+  return std::ranges::any_of(program.options, [](const OptionSpec* spec) {
+    return spec->advanced || spec->set_by_launcher;
+  });
 }
 
 const OptionSpec* Find(const ProgramOptions& program, std::string_view name) {

@@ -41,6 +41,9 @@ ProgramOptions ProgramWith(std::string_view name, std::string_view summary,
 
 // The row of that name or alias, with underscores or hyphens; null if there is none.
 const OptionSpec* Find(const ProgramOptions& program, std::string_view name);
+
+// Whether --help leaves options out, which --help-all shows.
+bool HidesOptions(const ProgramOptions& program);
 const OptionSpec* FindShort(const ProgramOptions& program, char short_name);
 
 inline constexpr std::string_view kVariablePrefix = "PENSTOCK_";

@@ -40,6 +40,8 @@ struct GroupCapacity {
   // Snapshots of recurrent states, the minimum over the ranks. If above 0, the model has recurrent
   // layers, and a sequence that begins with cached blocks needs the snapshot at their end.
   std::uint32_t snapshots = 0;
+  // Forced tokens that a decode of a sequence with a grammar may append besides its own; 0 = none.
+  std::uint32_t forced_tokens = 0;
   friend bool operator==(const GroupCapacity&, const GroupCapacity&) = default;
 };
 

@@ -33,6 +33,8 @@ struct SampledToken {
   TokenId token = 0;
   float logprob = 0.0f;  // meaningful when logprobs were asked for
   std::vector<TokenLogprob> alternatives;
+  // The grammar left no other text, so it was not sampled and has no logprob (v1::Limits).
+  bool forced = false;
   friend bool operator==(const SampledToken&, const SampledToken&) = default;
 };
 
@@ -42,8 +44,8 @@ using SampledTokens = absl::InlinedVector<SampledToken, 1>;
 struct SequenceResult {
   SlotId slot;
   SequenceId sequence;
-  // 0 to max_rows tokens, in order of position. Empty if the mask of the grammar was not ready:
-  // then a later decode gives the token and computes no row.
+  // 0 to max_rows tokens, in order of position. One fewer than rows were committed if the mask of
+  // the grammar was not ready: then a later decode gives that token and computes no row.
   SampledTokens tokens;
   std::uint32_t committed_length = 0;
   ShardFinish finish = ShardFinish::kNone;  // an EOS or stop token is the last of `tokens`

@@ -11,10 +11,29 @@ namespace {
 
 // A format whose evidence another one shows too comes after it.
 constexpr const Format* kFormats[] = {
-    &kGptOss,       &kKimi,    &kDeepSeekV32, &kDeepSeekV3, &kDeepSeekV31, &kMiniMaxM2,
-    &kMiniMaxM1,    &kSeedOss, &kQwen3Coder,  &kGlm45,      &kGemma4,      &kFunctionGemma,
-    &kMistralNamed, &kMistral, &kGranite,     &kPhi4,       &kHermes,      &kLlama4,
-    &kLlama3,       &kGlm4,    &kGemma3,      &kThink,      &kNone,
+    &gpt_oss::kGptOss,
+    &kimi::kKimi,
+    &deepseek::kDeepSeekV32,
+    &deepseek::kDeepSeekV3,
+    &deepseek::kDeepSeekV31,
+    &minimax::kMiniMaxM2,
+    &minimax::kMiniMaxM1,
+    &qwen3_coder::kSeedOss,
+    &qwen3_coder::kQwen3Coder,
+    &glm::kGlm45,
+    &gemma::kGemma4,
+    &gemma::kFunctionGemma,
+    &mistral::kMistralNamed,
+    &mistral::kMistral,
+    &json_list::kGranite,
+    &json_list::kPhi4,
+    &hermes::kHermes,
+    &pythonic::kLlama4,
+    &llama3::kLlama3,
+    &glm::kGlm4,
+    &pythonic::kGemma3,
+    &think::kThink,
+    &think::kNone,
 };
 
 bool Shows(std::string_view chat_template, Texts texts) {
@@ -46,7 +65,7 @@ const Format* FindFormat(std::string_view name) {
   return found == std::end(kFormats) ? nullptr : *found;
 }
 
-const Format& NoFormat() { return kNone; }
+const Format& NoFormat() { return think::kNone; }
 
 const Format& DetectFormat(std::string_view chat_template) {
   for (const Format* format : kFormats) {
@@ -54,7 +73,7 @@ const Format& DetectFormat(std::string_view chat_template) {
       if (Shows(chat_template, texts)) return *format;
     }
   }
-  return kNone;
+  return think::kNone;
 }
 
 std::vector<std::string> MarkersOf(const Format& format) {

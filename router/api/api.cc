@@ -9,6 +9,7 @@
 #include "common/edit_distance.h"
 #include "router/api/cors.h"
 #include "router/api/errors.h"
+#include "router/api/hints.h"
 #include "router/api/media_type.h"
 #include "router/api/refusal_span.h"
 #include "router/api/run.h"
@@ -200,6 +201,7 @@ RouteMatch Api::MatchPlain(const RequestHead& head) const {
     return match;
   }
   match.quiet = matched->quiet;
+  if (Generates(*matched)) match.timeout = TimeoutIn(head);
   match.handle = [&context = context_, route = matched, dialect](
                      HttpRequest request, std::shared_ptr<Exchange> exchange) {
     exchange = Signed(std::move(exchange), *dialect, request.head);

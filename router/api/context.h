@@ -16,6 +16,7 @@
 #include "router/api/keys.h"
 #include "router/api/permits.h"
 #include "router/api/retry_advice.h"
+#include "router/api/tenant_gate.h"
 #include "router/engine.h"
 #include "router/metrics/metrics.h"
 #include "router/telemetry/span.h"
@@ -37,6 +38,9 @@ struct ApiOptions {
   bool grammar = true;                       // where the shards offer it
   bool strict_json = false;                  // unknown keys of bodies are refused
   bool trust_request_chat_template = false;  // bodies of chats may bring a template
+  std::uint64_t max_request_cost = 0;        // see request_cost.h; 0: no limit
+  Duration request_timeout{0};               // of every answer; 0: none
+  Duration max_queue_wait{0};                // predicted; 0: no limit
   std::string admin_key_name;                // reads records of every tenant; empty: none does
   bool IsAdmin(std::string_view tenant) const {
     return !tenant.empty() && tenant == admin_key_name;
@@ -60,6 +64,7 @@ struct ApiContext {
         engine(e),
         metrics(m),
         permits(options.max_concurrent_requests),
+        gate(options.max_concurrent_requests),
         started(std::time(nullptr)) {}
 
   const ApiOptions options;
@@ -67,6 +72,7 @@ struct ApiContext {
   Engine& engine;
   Metrics& metrics;
   Permits permits;
+  TenantGate gate;
   RetryAdvice retry_advice;
   const std::int64_t started;  // seconds since 1970
 };

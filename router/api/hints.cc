@@ -1,6 +1,7 @@
 #include "router/api/hints.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,6 +30,14 @@ std::optional<ApiError> ReadNumber(const RequestHead& head, std::string_view nam
   return std::nullopt;
 }
 
+constexpr std::string_view kTimeoutHeader = "x-request-timeout";
+
+struct Unit {
+  std::string_view name;
+  double seconds;
+};
+constexpr Unit kUnits[] = {{"ms", 1e-3}, {"s", 1}, {"m", 60}, {"", 1}};
+
 struct Operation {
   std::string_view path;
   std::string_view name;
@@ -50,6 +59,22 @@ std::string OperationOf(std::string_view path) {
 
 }  // namespace
 
+std::optional<Duration> TimeoutIn(const RequestHead& head) {
+  constexpr double kDay = 86400;
+  const std::string_view text = head.Find(kTimeoutHeader);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc()) return std::nullopt;
+  const std::string_view rest = text.substr(static_cast<std::size_t>(end - text.data()));
+  for (const Unit& unit : kUnits) {
+    if (rest != unit.name) continue;
+    const double seconds = value * unit.seconds;
+    if (!(seconds >= 1e-3 && seconds <= kDay)) return std::nullopt;
+    return Duration(std::llround(seconds * 1e9));
+  }
+  return std::nullopt;
+}
+
 std::variant<Hints, ApiError> ReadHints(const RequestHead& head) {
   Hints hints;
   hints.tenant = head.tenant;
@@ -60,6 +85,13 @@ std::variant<Hints, ApiError> ReadHints(const RequestHead& head) {
   if (auto error = ReadNumber(head, "x-penstock-predicted-tokens", "from 1 to 4294967295",
                               std::uint32_t{1}, hints.predicted_tokens)) {
     return *std::move(error);
+  }
+  hints.timeout = TimeoutIn(head);
+  if (const std::string_view text = head.Find(kTimeoutHeader); !text.empty() && !hints.timeout) {
+    std::string message = "the header `x-request-timeout` must be from 1ms to 86400s, such as ";
+    message += "250ms, 30s, 5m or seconds. Given: ";
+    json::AppendString(message, text.substr(0, 40));
+    return ApiError{ApiErrorKind::kValidation, std::move(message), std::string(kTimeoutHeader)};
   }
   hints.trace = ParseTraceContext(head.Find("traceparent"), head.Find("tracestate"));
   hints.operation = OperationOf(head.path);

@@ -2,6 +2,7 @@
 //   X-Penstock-Priority          -2147483648 … 2147483647, larger is sooner (--order priority)
 //   X-Penstock-Predicted-Tokens  1 … 4294967295, the expected number of output tokens, for --order
 //                                shortest-predicted and --admission optimistic
+//   X-Request-Timeout            250ms, 30s, 5m or seconds, up to a day: the answer's deadline
 // A hint changes when a request runs, never what it answers. The tenant, which is the name of the
 // client's API key, is passed on with the hints.
 //
@@ -25,9 +26,13 @@ struct Hints {
   std::string tenant;  // of the head
   std::int32_t priority = 0;
   std::uint32_t predicted_tokens = 0;  // 0 = none
+  std::optional<Duration> timeout;
   std::optional<TraceContext> trace;
   std::string operation;  // as TGI names its spans: generate, chat_completions, …
 };
+
+// The deadline of a head; nothing if it has none, or a wrong one, which ReadHints reports.
+std::optional<Duration> TimeoutIn(const RequestHead& head);
 
 // The hints of a head, or which header is wrong.
 std::variant<Hints, ApiError> ReadHints(const RequestHead& head);

@@ -3,6 +3,7 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include "common/log.h"
 #include "common/private_file.h"
 #include "common/status.h"
+#include "router/api/tenant_file.h"
 #include "router/http/text.h"
 
 namespace penstock::router {
@@ -26,6 +28,13 @@ bool IsName(std::string_view text) {
          text.find_first_not_of(kAllowed) == text.npos;
 }
 
+// Whether a client can send the text in a header. A control character, such as the line break that
+// `echo` leaves in a secret, would make it a key that fits no request.
+bool FitsAHeader(std::string_view key) {
+  return Trim(key) == key &&
+         std::ranges::none_of(key, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
 absl::Status Bad(const std::string& what) { return absl::InvalidArgumentError(what); }
 
 }  // namespace
@@ -36,24 +45,57 @@ ApiKeys::Hash ApiKeys::HashOf(std::string_view key) {
   return hash;
 }
 
-absl::Status ApiKeys::Add(std::string_view name, std::string_view key) {
+absl::Status ApiKeys::CheckNew(std::string_view name, std::string_view key) const {
   if (!IsName(name)) {
     return Bad(
         "the name before the first ':' must have 1 to 64 characters: letters, digits, '.', '_' or "
         "'-'");
   }
   if (key.empty()) return Bad("the key after the first ':' must not be empty");
+  if (!FitsAHeader(key)) {
+    return Bad(
+        "the key must hold no line break or other control character and no blank at its ends; no "
+        "client can send them");
+  }
   if (keys_.size() == kMaxKeys) {
     return Bad("must hold at most " + std::to_string(kMaxKeys) + " keys");
   }
-  Key added{std::string(name), HashOf(key)};
+  const Hash hash = HashOf(key);
   for (const Key& other : keys_) {
-    if (other.name == added.name) return Bad("the name " + added.name + " is given twice");
-    if (other.hash == added.hash)
-      return Bad(other.name + " and " + added.name + " have the same key");
+    if (other.hash == hash)
+      return Bad(other.name + " and " + std::string(name) + " have the same key");
   }
-  keys_.push_back(std::move(added));
   return absl::OkStatus();
+}
+
+absl::Status ApiKeys::Add(std::string_view name, std::string_view key) {
+  for (const Key& other : keys_) {
+    if (other.name == name) return Bad("the name " + other.name + " is given twice");
+  }
+  PENSTOCK_RETURN_IF_ERROR(CheckNew(name, key));
+  keys_.push_back({std::string(name), HashOf(key)});
+  return absl::OkStatus();
+}
+
+absl::Status ApiKeys::AddTenant(std::string_view name, const TenantLimits& limits,
+                                const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) {
+    PENSTOCK_RETURN_IF_ERROR(CheckNew(name, key));
+    keys_.push_back({std::string(name), HashOf(key)});
+  }
+  tenants_.emplace(name, limits);
+  return absl::OkStatus();
+}
+
+void ApiKeys::SetQueueShares(const std::vector<std::string>& names) {
+  constexpr double kHalf = 0.5;
+  if (tenants_.size() < 2) return;
+  for (const std::string& name : names) tenants_.at(name).queue_share = kHalf;
+}
+
+const TenantLimits* ApiKeys::LimitsOf(std::string_view name) const {
+  const auto found = tenants_.find(name);
+  return found == tenants_.end() ? nullptr : &found->second;
 }
 
 absl::Status ApiKeys::AddLine(std::string_view line) {
@@ -68,7 +110,9 @@ absl::Status ApiKeys::AddLine(std::string_view line) {
 absl::StatusOr<ApiKeys> ApiKeys::Parse(std::string_view single, std::string_view lines,
                                        std::string_view where) {
   ApiKeys keys;
-  if (!single.empty()) PENSTOCK_RETURN_IF_ERROR(keys.Add(kDefaultName, single));
+  if (!single.empty()) {
+    PENSTOCK_RETURN_IF_ERROR(WithContext(keys.Add(kDefaultName, single), "--api-key ***"));
+  }
   for (std::size_t number = 1; !lines.empty(); ++number) {
     const std::string_view line = lines.substr(0, lines.find('\n'));
     lines.remove_prefix(std::min(lines.size(), line.size() + 1));
@@ -88,7 +132,9 @@ absl::StatusOr<ApiKeys> ApiKeys::Load(const std::string& single, const std::stri
   }
   const std::string warning = PrivateFileWarning("--api-keys-file " + path, path);
   if (!warning.empty()) log::Warn(warning);
-  PENSTOCK_ASSIGN_OR_RETURN(ApiKeys keys, Parse(single, text.str(), "--api-keys-file " + path));
+  const std::string where = "--api-keys-file " + path;
+  if (IsTenantFile(text.str())) return ParseTenants(single, text.str(), where);
+  PENSTOCK_ASSIGN_OR_RETURN(ApiKeys keys, Parse(single, text.str(), where));
   if (keys.empty()) return Bad("--api-keys-file " + path + ": must hold at least one name:key");
   return keys;
 }

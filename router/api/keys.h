@@ -6,12 +6,15 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "router/api/tenant_limits.h"
 
 namespace penstock::router {
 
@@ -28,8 +31,8 @@ class ApiKeys {
   static absl::StatusOr<ApiKeys> Parse(std::string_view single, std::string_view lines = {},
                                        std::string_view where = {});
 
-  // The same with the lines of a file (none when `path` is empty). Warns when others than the owner
-  // may read it.
+  // The same with a file (none when `path` is empty): lines, or the tenants of tenant_file.h. Warns
+  // when others than the owner may read it.
   static absl::StatusOr<ApiKeys> Load(const std::string& single, const std::string& path);
 
   bool empty() const { return keys_.empty(); }
@@ -39,7 +42,22 @@ class ApiKeys {
   // time tells neither how much of a key was right nor which one it is.
   std::optional<std::string_view> NameOf(std::string_view key) const;
 
-  // Whether both hold the same names and keys in the same order.
+  // For readers of other forms. Errors as of Parse, without the place. AddTenant: the name is new.
+  absl::Status Add(std::string_view name, std::string_view key);
+  absl::Status AddTenant(std::string_view name, const TenantLimits& limits,
+                         const std::vector<std::string>& keys);
+  void SharePrefixes() { shares_prefixes_ = true; }
+  // Tenants without a queue_share of their own get a half, if there are several.
+  void SetQueueShares(const std::vector<std::string>& names);
+
+  // Whether the keys come from a file of tenants: then each tenant has limits.
+  bool has_tenants() const { return !tenants_.empty(); }
+  // Null: it has none.
+  const TenantLimits* LimitsOf(std::string_view name) const;
+  // Whether all tenants may read what one of them left in the prefix cache.
+  bool shares_prefixes() const { return shares_prefixes_; }
+
+  // Whether both hold the same names, keys and limits in the same order.
   bool operator==(const ApiKeys&) const = default;
 
  private:
@@ -52,10 +70,12 @@ class ApiKeys {
   };
 
   static Hash HashOf(std::string_view key);
-  absl::Status Add(std::string_view name, std::string_view key);
+  absl::Status CheckNew(std::string_view name, std::string_view key) const;
   absl::Status AddLine(std::string_view line);
 
   std::vector<Key> keys_;
+  std::map<std::string, TenantLimits, std::less<>> tenants_;
+  bool shares_prefixes_ = false;
 };
 
 // The keys that count now. Thread-safe.

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -18,17 +19,26 @@ class Permit {
   Permit() = default;
   Permit(Permits* from, std::uint32_t count) : from_(from), count_(count) {}
   Permit(Permit&& other) noexcept
-      : from_(std::exchange(other.from_, nullptr)), count_(other.count_) {}
+      : from_(std::exchange(other.from_, nullptr)),
+        count_(other.count_),
+        counter_(std::move(other.counter_)) {}
   Permit& operator=(Permit&& other) noexcept {
     std::swap(from_, other.from_);
     std::swap(count_, other.count_);
+    counter_.swap(other.counter_);
     return *this;
+  }
+  std::uint32_t count() const { return count_; }
+  // Also subtracts its count from `counter` in its destructor.
+  void CountIn(std::shared_ptr<std::atomic<std::uint32_t>> counter) {
+    counter_ = std::move(counter);
   }
   inline ~Permit();
 
  private:
   Permits* from_ = nullptr;
   std::uint32_t count_ = 0;
+  std::shared_ptr<std::atomic<std::uint32_t>> counter_;
 };
 
 // Must outlive its permits.
@@ -54,6 +64,7 @@ class Permits {
 
 inline Permit::~Permit() {
   if (from_ != nullptr) from_->Give(count_);
+  if (counter_ != nullptr) counter_->fetch_sub(count_);
 }
 
 }  // namespace penstock::router

@@ -11,7 +11,7 @@
 namespace penstock::router {
 namespace {
 
-constexpr int kBadRequest = 400;
+constexpr int kHttpBadRequest = 400;
 constexpr std::size_t kShownError = 300;
 
 // The span of a request whose head has been read. nullopt: its trace is not sampled.
@@ -52,7 +52,7 @@ class SpannedExchange final : public Exchange {
     exchange_->AddHeaders(std::move(headers));
   }
   void Respond(HttpResponse response) override {
-    if (response.status >= kBadRequest) Refused(response.status, response.body);
+    if (response.status >= kHttpBadRequest) Refused(response.status, response.body);
     exchange_->Respond(std::move(response));
   }
   void StartStream(HttpResponse head) override { exchange_->StartStream(std::move(head)); }

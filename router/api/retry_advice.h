@@ -1,5 +1,5 @@
-// When a refused client should try again: after the time in which the requests that wait now will
-// have been admitted, at the recent pace. Thread-safe.
+// The time in which the requests that wait now will have been admitted, at the recent pace: how
+// long a new request would wait, and when a refused client should try again. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -25,10 +25,15 @@ class RetryAdvice {
   // From 1 to 60. `running` requests are computed at once, so that many are admitted in the mean
   // time of one.
   int Seconds(std::uint64_t waiting, std::uint64_t running) const {
-    const double rounds =
-        static_cast<double>(waiting) / static_cast<double>(std::max<std::uint64_t>(1, running));
-    const double seconds = std::ceil(rounds * mean_.load(std::memory_order_relaxed));
+    const double seconds = std::ceil(Wait(
+        static_cast<double>(waiting), static_cast<double>(std::max<std::uint64_t>(1, running))));
     return static_cast<int>(std::clamp(seconds, 1.0, kMaxSeconds));
+  }
+
+  // The predicted wait in seconds of a request if that many wait for `places` places. 0 before the
+  // first request has ended.
+  double Wait(double waiting, double places) const {
+    return waiting / std::max(1.0, places) * mean_.load(std::memory_order_relaxed);
   }
 
  private:

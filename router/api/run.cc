@@ -1,9 +1,12 @@
 #include "router/api/run.h"
 
+#include <chrono>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "router/api/guard.h"
 #include "router/api/hints.h"
 #include "router/api/refusal_span.h"
 #include "router/telemetry/request_trace.h"
@@ -25,6 +28,16 @@ std::uint32_t PermitsFor(const std::vector<GenerationRequest>& requests) {
     permits += requests[i].beams ? requests[i].beams->width : 1;
   }
   return permits;
+}
+
+// The limit that an answer exceeded: the client's header or the option, 0: neither is known.
+std::string DeadlineText(std::optional<Duration> header, Duration option) {
+  const bool by_header = header && (option == Duration(0) || *header < option);
+  const Duration limit = by_header ? *header : option;
+  if (limit == Duration(0)) return "";
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(limit).count();
+  return std::string(": ") + (by_header ? "the header `x-request-timeout`" : "--request-timeout") +
+         " allows " + std::to_string(ms) + " ms";
 }
 
 // Tells the engine when the client has the answer. It lives until then, unlike the run.
@@ -70,6 +83,7 @@ class Run final : public std::enable_shared_from_this<Run> {
         errors_(*plan.errors),
         tenant_(plan.tenant),
         arrived_(plan.arrived),
+        timeout_(plan.timeout),
         exchange_(exchange),
         trace_(std::move(trace)),
         writer_(std::move(plan.writer)),
@@ -152,6 +166,7 @@ class Run final : public std::enable_shared_from_this<Run> {
 
   void On(std::size_t index, const GenerationStart& start, std::vector<RequestId>&) {
     candidates_[index].prompt_tokens = start.prompt_tokens;
+    context_.gate.Spend(tenant_, start.prompt_tokens, now_);
     const std::uint32_t total = context_.engine.Facts().max_total_tokens;
     const std::uint32_t room = total > start.prompt_tokens ? total - start.prompt_tokens : 0;
     context_.metrics.requests().MaxNewTokens(candidates_[index].max_new_tokens.value_or(room));
@@ -177,6 +192,7 @@ class Run final : public std::enable_shared_from_this<Run> {
     context_.metrics.requests().QueueTime(end.timings.queue);
     context_.metrics.requests().Tokens(end.prompt_tokens, end.cached_tokens, end.generated_tokens);
     context_.metrics.tenants().Tokens(tenant_, end.prompt_tokens, end.generated_tokens);
+    context_.gate.Spend(tenant_, end.generated_tokens, now_);
     context_.metrics.requests().Times(end.timings.validation, end.timings.queue,
                                       end.timings.inference, end.generated_tokens);
     const FinishReason reason = end.reason;
@@ -253,6 +269,7 @@ class Run final : public std::enable_shared_from_this<Run> {
       if (candidate.tokens > 0 && !candidate.ended) {
         context_.metrics.requests().Tokens(candidate.prompt_tokens, 0, candidate.tokens);
         context_.metrics.tenants().Tokens(tenant_, candidate.prompt_tokens, candidate.tokens);
+        context_.gate.Spend(tenant_, candidate.tokens, SteadyNow());
       }
       if (!candidate.ended && candidate.id) running.push_back(*candidate.id);
     }
@@ -274,6 +291,7 @@ class Run final : public std::enable_shared_from_this<Run> {
       running = Over(TextOf(reason));
       std::string why(TextOf(reason));
       if (reason == CloseReason::kTimeout) {
+        why += DeadlineText(timeout_, context_.options.request_timeout);
         Fail({ApiErrorKind::kDeadline, std::move(why), ""});
       } else if (reason == CloseReason::kStopping) {
         Fail({ApiErrorKind::kDraining, std::move(why), ""});
@@ -304,6 +322,7 @@ class Run final : public std::enable_shared_from_this<Run> {
   const ErrorFormat& errors_;
   const std::string tenant_;
   const Time arrived_;
+  const std::optional<Duration> timeout_;
   std::mutex mutex_;
   std::weak_ptr<Exchange> exchange_;  // the writer's, which may let go of it
   RequestTrace trace_;
@@ -347,11 +366,13 @@ void Launch(ApiContext& context, const RequestHead& head, const ErrorFormat& err
   if (const auto* error = std::get_if<ApiError>(&hints)) {
     return RefuseRequest(context, *exchange, errors, *error);
   }
-  ApplyHints(std::get<Hints>(hints), candidates);
   auto permit = context.permits.Take(PermitsFor(candidates));
   if (!permit) {
     return RefuseRequest(context, *exchange, errors,
                          errors.TooManyRequests(context.options.max_concurrent_requests));
+  }
+  if (auto error = Enter(context, std::get<Hints>(hints), candidates, *permit)) {
+    return RefuseRequest(context, *exchange, errors, *std::move(error));
   }
   RunPlan plan;
   plan.errors = &errors;
@@ -360,6 +381,7 @@ void Launch(ApiContext& context, const RequestHead& head, const ErrorFormat& err
   plan.permit = *std::move(permit);
   plan.arrived = head.arrived;
   plan.read = head.read;
+  plan.timeout = std::get<Hints>(hints).timeout;
   StartRun(context, std::move(exchange), std::move(plan));
 }
 
@@ -376,7 +398,7 @@ void RefuseRequest(ApiContext& context, Exchange& exchange, const ErrorFormat& e
 }
 
 void AdviseRetry(const ApiContext& context, ApiError& error) {
-  if (error.kind != ApiErrorKind::kOverloaded) return;
+  if (error.kind != ApiErrorKind::kOverloaded || error.retry_after > 0) return;
   const SchedulerMetrics& queue = context.metrics.scheduler();
   error.retry_after = context.retry_advice.Seconds(queue.waiting(), queue.running());
 }

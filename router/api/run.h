@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,7 +51,8 @@ struct RunPlan {
   Permit permit;
   Time arrived;
   Time read;
-  std::string tenant = {};  // set by StartRun from the candidates
+  std::optional<Duration> timeout = {};  // of the client's header
+  std::string tenant = {};               // set by StartRun from the candidates
 };
 
 using MakeWriter =

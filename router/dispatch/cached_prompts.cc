@@ -23,6 +23,7 @@ void CachedPromptList::Take(const scheduler::PinChange& change, const Owner& own
     return;
   }
   const bool kept = change.kind == scheduler::PinChange::Kind::kKept;
+  if (kept && owner.text.empty()) return;  // held for a while, for no client to see
   if (!kept && !prompts_.contains(change.made_by)) return;  // forgotten meanwhile
   CachedPrompt& prompt = prompts_[change.made_by];
   if (kept) {

@@ -53,6 +53,7 @@ struct CoreLoop::Mailbox {
   std::size_t arrivals = 0;                          // among inputs
   std::vector<std::unique_ptr<GroupLink>> attached;  // their GroupUp is among inputs
   std::vector<std::function<void()>> after_plans;
+  std::multimap<Time, What> later;
   bool waiting = false;  // the loop sleeps or is about to
   bool stopping = false;
   std::thread thread;
@@ -150,6 +151,21 @@ bool CoreLoop::Post(What what) {
   return taken;
 }
 
+void CoreLoop::PostLater(Time at, What what) {
+  const std::lock_guard lock(mailbox_->mutex);
+  mailbox_->later.emplace(at, std::move(what));
+}
+
+// With the mailbox locked.
+void CoreLoop::CollectLater(std::vector<What>& inputs) {
+  std::multimap<Time, What>& later = mailbox_->later;
+  const Time now = SteadyNow();
+  while (!later.empty() && (later.begin()->first <= now || later.size() > kMostLater)) {
+    inputs.push_back(std::move(later.begin()->second));
+    later.erase(later.begin());
+  }
+}
+
 void CoreLoop::AfterPlans(std::function<void()> done) {
   mailbox_->Put([&] { mailbox_->after_plans.push_back(std::move(done)); });
 }
@@ -226,6 +242,7 @@ bool CoreLoop::Collect(std::vector<What>& inputs) {
     box.waiting = false;
   }
   inputs.swap(box.inputs);
+  CollectLater(inputs);
   std::ranges::move(core_->results, std::back_inserter(inputs));
   core_->results.clear();
   box.arrivals = 0;
@@ -318,12 +335,14 @@ void CoreLoop::CountResult(const scheduler::StepDone& done, Time now) {
   }
   if (info.resplit) metrics_.steps().Resplit();
   metrics_.steps().KvCells(done.result.cells);
-  if (options_.scheduler.max_decode_rows > 1) {
-    for (const SequenceResult& sequence : done.result.sequences) {
-      metrics_.steps().SpeculatedTokens(sequence.tokens.size());
-    }
-    metrics_.steps().DraftedTokens(done.result.drafted);
+  const bool drafts = options_.scheduler.max_decode_rows > 1;
+  for (const SequenceResult& sequence : done.result.sequences) {
+    const auto forced = static_cast<std::uint64_t>(
+        std::ranges::count(sequence.tokens, true, &SampledToken::forced));
+    metrics_.steps().ForcedTokens(forced);
+    if (drafts) metrics_.steps().SpeculatedTokens(sequence.tokens.size() - forced);
   }
+  if (drafts) metrics_.steps().DraftedTokens(done.result.drafted);
   metrics_.steps().LateMasks(done.result.late_masks);
   logs_->steps.Write(info, taken);
   feed_.Done(info, taken);

@@ -86,6 +86,11 @@ class CoreLoop final : private GroupListener {
   // has stopped.
   bool Post(What what);
 
+  // Applies the input when the loop next wakes after `at`. Bounded: beyond kMostLater the earliest
+  // one is applied at once.
+  void PostLater(Time at, What what);
+  static constexpr std::size_t kMostLater = 256;
+
   // Calls `done` on the loop's thread once all plans that are in flight now have returned.
   void AfterPlans(std::function<void()> done);
 
@@ -106,6 +111,7 @@ class CoreLoop final : private GroupListener {
 
   void Run();
   bool Collect(std::vector<What>& inputs);
+  void CollectLater(std::vector<What>& inputs);
   void Apply(What what);
   void CountResult(const scheduler::StepDone& done, Time now);
   void SendPlans(Time now);

@@ -97,6 +97,9 @@ GenerationService::GenerationService(GenerationServiceOptions options, Metrics& 
           ranks_.get(),
           options.show_requests,
           [this](decltype(scheduler::Input::what) what) { return core_.Post(std::move(what)); },
+          [this](Time at, decltype(scheduler::Input::what) what) {
+            core_.PostLater(at, std::move(what));
+          },
           [this](std::shared_ptr<Strand> strand) { pool_.Schedule(std::move(strand)); },
           [this](RequestId request) { Forget(request); }},
       beam_services_{*this,
@@ -345,11 +348,18 @@ std::vector<CachedPrompt> GenerationService::CachedPrompts(const std::string& te
 
 std::size_t GenerationService::ForgetCachedPrompts(const std::string& tenant,
                                                    std::optional<std::uint64_t> id) {
+  std::vector<RequestId> made_by;
+  for (const CachedPrompt& prompt : cached_prompts_.List(tenant)) {
+    if (!id || prompt.id == *id) made_by.emplace_back(prompt.id);
+  }
   const std::size_t count = cached_prompts_.Forget(tenant, id);
   if (count == 0) return 0;
   scheduler::ForgetPrefixes forget{tenant, std::nullopt};
   if (id) forget.made_by = RequestId(*id);
   core_.Post(std::move(forget));
+  if (tenant.empty()) return count;
+  // Where tenants share their prefixes, the tenant made them under the name of all.
+  for (const RequestId request : made_by) core_.Post(scheduler::ForgetPrefixes{"", request});
   return count;
 }
 

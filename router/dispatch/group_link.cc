@@ -63,6 +63,16 @@ void FitWholeTexts(std::uint32_t asked, GroupCapacity& capacity) {
   capacity.max_sequence_length = std::min(capacity.max_sequence_length, step);
 }
 
+// Rows of forced tokens are those of drafts. A recurrent model needs memory for the state of each,
+// which it has with --speculate only.
+std::uint32_t ForcedTokens(std::uint32_t asked, std::uint32_t decode_rows, const ShardFacts& facts,
+                           const GroupCapacity& capacity) {
+  if (!facts.Has("grammar") || !facts.Has("speculation")) return 0;
+  const std::uint32_t most =
+      facts.Has("state_snapshots") ? decode_rows - 1 : capacity.max_step_tokens - 1;
+  return std::min(asked, most);
+}
+
 }  // namespace
 
 CacheSizes CacheSizesOf(const GroupFormed& formed) {
@@ -181,7 +191,10 @@ absl::Status GroupLink::ConfigureAll(ShardClient::Deadline deadline) {
   limits.set_max_sequences(capacity.slots);
   limits.set_max_sequence_length(capacity.max_sequence_length);
   limits.set_max_candidates(capacity.max_candidates);
-  limits.set_max_decode_rows(std::min(options_.max_decode_rows, capacity.max_step_tokens));
+  const std::uint32_t rows = std::min(options_.max_decode_rows, capacity.max_step_tokens);
+  capacity.forced_tokens = ForcedTokens(options_.forced_tokens, rows, facts, capacity);
+  limits.set_max_decode_rows(std::max(rows, 1 + capacity.forced_tokens));
+  limits.set_forced_tokens(options_.forced_tokens > 0);
   if (options_.snapshots) limits.set_max_snapshots(kSnapshotsPerSlot * capacity.slots);
   limits.set_late_masks(true);  // the core handles them
   limits.set_window_tables(capacity.window > 0);

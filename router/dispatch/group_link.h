@@ -41,6 +41,7 @@ struct GroupLinkOptions {
   std::uint32_t max_sequence_length = 0;  // 0 = what the model was made for
   std::uint32_t max_candidates = 0;       // of contrastive search; 0 = off
   std::uint32_t max_decode_rows = 1;      // of a sequence in a step: 1 + drafts
+  std::uint32_t forced_tokens = 0;        // of a grammar in a step; 0 = all tokens are sampled
   bool snapshots = false;                 // of recurrent states, for the prefix cache
   std::stop_token stop;                   // ends the formation early
   // Ends a router that waits without a launcher, which watches the progress of loading.

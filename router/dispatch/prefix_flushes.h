@@ -20,10 +20,11 @@ class PrefixFlushes {
   }
 
   // The name of the tenant's prefixes for the scheduler: the tenant, and what a NUL parts from it.
-  std::string Root(const std::string& tenant) const {
+  // If tenants share their prefixes, a tenant that has not flushed has the name of all.
+  std::string Root(const std::string& tenant, bool shared) const {
     const std::lock_guard lock(mutex_);
     const auto found = flushes_.find(tenant);
-    if (found == flushes_.end()) return tenant;
+    if (found == flushes_.end()) return shared ? "" : tenant;
     return tenant + kSeparator + kFlush + std::to_string(found->second);
   }
 

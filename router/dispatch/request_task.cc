@@ -11,6 +11,9 @@
 namespace penstock::router {
 namespace {
 
+// How long a prompt is kept that was sent before the requests which begin with it.
+constexpr std::chrono::seconds kPromptHold{10};
+
 GenerationError MakeError(ErrorKind kind, std::string message) {
   GenerationError error;
   error.kind = kind;
@@ -73,7 +76,8 @@ void RequestTask::Keep(scheduler::Event& event, Time at) {
   if (const auto* event_tokens = std::get_if<scheduler::Tokens>(&event.what);
       mailbox_.empty() && event_tokens != nullptr && event_tokens->tokens.size() == 1 &&
       event_tokens->tokens[0].alternatives.empty()) {
-    tokens_.push_back({event_tokens->tokens[0].token, event_tokens->tokens[0].logprob, at});
+    const SampledToken& token = event_tokens->tokens[0];
+    tokens_.push_back({token.token, token.logprob, token.forced, at});
   } else {
     mailbox_.emplace_back(std::in_place_type<CoreEvent>, std::move(event), at);
   }
@@ -110,7 +114,7 @@ bool RequestTask::RunOnce() {
 
 void RequestTask::Handle(const PlainToken& plain) {
   now_ = plain.at;
-  const SampledToken token{plain.token, plain.logprob, {}};
+  const SampledToken token{plain.token, plain.logprob, {}, plain.forced};
   OnTokens({&token, 1});
 }
 
@@ -228,7 +232,9 @@ void RequestTask::Post(Prompt prompt) {
   arrival.stop_token_ids = request_.stop_token_ids;
   arrival.ignore_eos = request_.ignore_eos;
   arrival.priority = request_.priority;
-  arrival.tenant = services_.flushes.Root(request_.tenant);
+  arrival.tenant = services_.flushes.Root(request_.tenant, request_.shares_prefixes);
+  arrival.account = request_.account;
+  arrival.weight = request_.weight;
   if (request_.adapter != nullptr) arrival.adapter_id = *request_.adapter;
   arrival.pinned_tokens = prompt.pinned_tokens;
   arrival.trace_id = services_.shows_requests
@@ -294,6 +300,10 @@ void RequestTask::OnTokens(std::span<const SampledToken> tokens) {
 }
 
 void RequestTask::OnFinished(const scheduler::Finished& finished) {
+  if (request_.hold_prompt) {
+    const scheduler::ForgetPrefixes forget{request_.tenant, id_};
+    services_.post_later(now_ + kPromptHold, forget);
+  }
   if (finished.reason == FinishReason::kCancelled) {
     ended_ = true;
     return;

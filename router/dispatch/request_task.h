@@ -54,6 +54,8 @@ struct RequestServices {
   const bool shows_requests = false;
   // Sends an input to the core. False: its mailbox is full or closed.
   const std::function<bool(decltype(scheduler::Input::what))> post;
+  // The same, but when the time has come.
+  const std::function<void(Time, decltype(scheduler::Input::what))> post_later;
   // Queues a strand on the text pool.
   const std::function<void(std::shared_ptr<Strand>)> schedule;
   // Drops a request that the core does not know.
@@ -100,6 +102,7 @@ class RequestTask final : public Strand,
   struct PlainToken {
     TokenId token;
     float logprob;
+    bool forced;
     Time at;
   };
   using PlainTokens = absl::InlinedVector<PlainToken, 8>;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/time.h"
 #include "router/http/message.h"
 
 namespace penstock::router {
@@ -72,6 +73,7 @@ struct RouteMatch {
   std::string_view route = "unmatched";  // pattern, for metrics and logs; static storage
   bool quiet = false;                    // no access log (probes, metrics)
   std::string tenant;                    // name of the caller's key; becomes the head's
+  std::optional<Duration> timeout;       // of the answer, if shorter than total_timeout
   std::optional<HttpResponse> refusal;   // answered at once; the body is not read
   std::function<void(HttpRequest, std::shared_ptr<Exchange>)> handle;  // set when not refused
 };

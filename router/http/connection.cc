@@ -195,6 +195,9 @@ Connection::Awaitable<bool> Connection::Answer(Present& present) {
   exchange_ = std::make_shared<ExchangeState>(context_.options.stream_buffer, std::move(wake));
   const Duration total = context_.options.total_timeout;
   answer_deadline_ = total == Duration{0} ? Time::max() : After(total);
+  if (present.match.timeout) {
+    answer_deadline_ = std::min(answer_deadline_, present.head.arrived + *present.match.timeout);
+  }
   auto handle = std::move(present.match.handle);
   present.head.read = SteadyNow();
   HttpRequest request{present.head, reader_.TakeBody()};
@@ -403,13 +406,15 @@ void Connection::FinishRequest(Present& present, bool delivered) {
   }
   context_.metrics.http().Response(present.match.route, status, failure ? failure->kind : "");
   if (present.match.quiet && status < 400) return;
-  LogAnswer({.head = present.head,
-             .peer = peer_,
-             .route = present.match.route,
-             .status = status,
-             .sent = present.sent,
-             .end = present.end,
-             .encrypted = transport_.encrypted()});
+  const AnswerRecord record{.head = present.head,
+                            .peer = peer_,
+                            .route = present.match.route,
+                            .status = status,
+                            .sent = present.sent,
+                            .end = present.end,
+                            .encrypted = transport_.encrypted()};
+  LogAnswer(record);
+  if (context_.options.audit) context_.options.audit(record);
 }
 
 Connection::Awaitable<bool> Connection::Wait(Time deadline) {

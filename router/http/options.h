@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -10,7 +11,8 @@
 
 namespace penstock::router {
 
-class TlsKeeper;  // tls_context.h
+struct AnswerRecord;  // access_log.h
+class TlsKeeper;      // tls_context.h
 
 struct HttpLimits {
   std::size_t request_line = std::size_t{8} << 10;  // bytes; over it: 414
@@ -44,6 +46,8 @@ struct HttpOptions {
   Duration write_stall = std::chrono::seconds(30);     // without one byte taken by the client
   Duration stream_comment = std::chrono::seconds(15);  // silence before the filler of a stream
   Duration total_timeout = std::chrono::seconds(600);  // of one answer; 0: none
+  // Called by an io thread with each answered request; must not block for long. Null: none.
+  std::function<void(const AnswerRecord&)> audit;
   Duration linger = std::chrono::seconds(2);  // discarding what a refused client still sends
 };
 

@@ -16,6 +16,7 @@
 #include "common/status.h"
 #include "common/version.h"
 #include "router/answer/format.h"
+#include "router/api/audit_log.h"
 #include "router/api/http_service.h"
 #include "router/dispatch/generation_service.h"
 #include "router/dispatch/group_fleet.h"
@@ -96,7 +97,9 @@ class App {
   std::optional<Failure> StartEngine();
   std::optional<Failure> CheckOutputs();
   std::optional<Failure> StartTraces();
+  std::optional<Failure> OpenAudit();
   std::optional<Failure> StartHttp();
+  void ReadAgain();
   void SayMemoryBound(const HttpOptions& http) const;
   int Check();
   int Report(const Failure& failure);
@@ -123,6 +126,7 @@ class App {
   std::unique_ptr<GroupFleet> fleet_;  // outlives the engine, which returns lost links to it
   std::unique_ptr<GenerationService> engine_;
   std::shared_ptr<OtlpExporter> traces_;  // null: traces are off
+  std::shared_ptr<AuditLog> audit_;       // null: there is none
   std::unique_ptr<HttpService> http_;     // destroyed before the engine, which it uses
 
   std::mutex mutex_;
@@ -131,7 +135,7 @@ class App {
 
 std::optional<Failure> App::LoadAccess() {
   if (const absl::Status read = access_.Load(); !read.ok()) return Failure{kExitUsage, read};
-  if (access_.any()) events_.OnHangup([this] { access_.ReadAgain(); });
+  if (access_.any()) events_.OnHangup([this] { ReadAgain(); });
   return std::nullopt;
 }
 
@@ -244,8 +248,29 @@ std::optional<Failure> App::StartTraces() {
   return std::nullopt;
 }
 
+std::optional<Failure> App::OpenAudit() {
+  const std::string& path = values_.GetString("audit-log");
+  if (path.empty()) return std::nullopt;
+  auto log = std::make_shared<AuditLog>();
+  if (const absl::Status opened = log->Open(path); !opened.ok()) {
+    return Failure{kExitUsage, opened};
+  }
+  audit_ = std::move(log);
+  return std::nullopt;
+}
+
+// After SIGHUP.
+void App::ReadAgain() {
+  access_.ReadAgain();
+  if (audit_ == nullptr) return;
+  if (const absl::Status opened = audit_->OpenAgain(); !opened.ok()) log::Error(Message(opened));
+}
+
 std::optional<Failure> App::StartHttp() {
   HttpOptions options = HttpSettings(values_);
+  if (audit_ != nullptr) {
+    options.audit = [log = audit_](const AnswerRecord& answer) { log->Write(answer); };
+  }
   options.tls = access_.tls();
   ApiOptions api = ApiSettings(values_);
   api.spans = traces_;
@@ -371,8 +396,8 @@ int App::Run() {
   if (!files.empty()) log::Warn(files);
   using Step = std::optional<Failure> (App::*)();
   for (const Step step :
-       {&App::CheckOutputs, &App::LoadAccess, &App::LoadRanks, &App::LoadText, &App::FormGroups,
-        &App::StartEngine, &App::StartTraces, &App::StartHttp}) {
+       {&App::CheckOutputs, &App::OpenAudit, &App::LoadAccess, &App::LoadRanks, &App::LoadText,
+        &App::FormGroups, &App::StartEngine, &App::StartTraces, &App::StartHttp}) {
     if (const auto failure = (this->*step)()) return Report(*failure);
   }
   return Serve();

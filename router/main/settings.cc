@@ -67,6 +67,7 @@ GroupLinkOptions LinkSettings(const options::Values& values) {
   link.max_sequence_length = CountOrZero(values, "max-total-tokens");
   if (values.GetBool("contrastive-search")) link.max_candidates = Count(values, "max-candidates");
   link.max_decode_rows = 1 + CountOrZero(values, "speculate");
+  link.forced_tokens = CountOrZero(values, "forced-tokens");
   link.snapshots = values.GetBool("prefix-caching");
   return link;
 }
@@ -148,7 +149,7 @@ std::vector<std::string> NoEffectWarnings(const options::Values& values) {
 }
 
 absl::Status CheckLogFiles(const options::Values& values) {
-  for (const std::string name : {"step-log", "record"}) {
+  for (const std::string name : {"step-log", "record", "audit-log"}) {
     const std::string& path = values.GetString(name);
     if (path.empty()) continue;
     const int error = WriteError(path);
@@ -172,6 +173,7 @@ HttpOptions HttpSettings(const options::Values& values) {
   http.host = values.GetString("hostname");
   http.port = static_cast<std::uint16_t>(values.GetInt("port"));
   http.io_threads = Count(values, "io-threads");
+  http.total_timeout = values.GetDuration("request-timeout");
   http.limits.body_bytes = static_cast<std::size_t>(values.GetBytes("payload-limit"));
   return http;
 }
@@ -188,6 +190,9 @@ ApiOptions ApiSettings(const options::Values& values) {
   ApiOptions api;
   api.version = std::string(Version());
   api.max_concurrent_requests = Count(values, "max-concurrent-requests");
+  api.request_timeout = values.GetDuration("request-timeout");
+  api.max_queue_wait = values.GetDuration("max-queue-wait");
+  api.max_request_cost = static_cast<std::uint64_t>(values.GetInt("max-request-cost"));
   api.max_best_of = Count(values, "max-best-of");
   api.max_stop_sequences = Count(values, "max-stop-sequences");
   api.max_top_n_tokens = Count(values, "max-top-n-tokens");

@@ -24,7 +24,7 @@ namespace penstock::router {
 // its options to the router, so only the router warns.
 std::vector<std::string> NoEffectWarnings(const options::Values& values);
 
-// Whether --step-log and --record can be written. Nothing is created.
+// Whether --step-log, --record and --audit-log can be written. Nothing is created.
 absl::Status CheckLogFiles(const options::Values& values);
 
 // What to say if the KV cache is smaller than the model's context, so that requests are shorter;

@@ -54,6 +54,10 @@ class StepMetrics {
   }
   // Drafts that a step computed, right or wrong.
   void DraftedTokens(std::uint64_t drafts) { Add(drafted_, drafts); }
+  // Tokens that a grammar forced.
+  void ForcedTokens(std::uint64_t tokens) {
+    if (tokens > 0) Add(forced_, tokens);
+  }
   // Sequences that a step left out, since their mask was not ready.
   void LateMasks(std::uint64_t sequences) { Add(late_masks_, sequences); }
 
@@ -96,6 +100,9 @@ class StepMetrics {
   Counter& accepted_drafts_ =
       make_.OneCounter("penstock_speculation_accepted_tokens_total",
                        "With --speculate: drafts that were right, the tokens beyond one a step.");
+  Counter& forced_ =
+      make_.OneCounter("penstock_grammar_forced_tokens_total",
+                       "Tokens that were not sampled, because a grammar left one text.");
   Counter& late_masks_ =
       make_.OneCounter("penstock_grammar_late_masks_total",
                        "Steps that went on without a sequence whose mask was not ready.");

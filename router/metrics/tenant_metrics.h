@@ -20,6 +20,10 @@ class TenantMetrics {
   void Request(std::string_view tenant) {
     if (!tenant.empty()) requests_.Add({{"tenant", LabelOf(tenant)}}).Increment();
   }
+  // Above the limits of its key.
+  void Refused(std::string_view tenant) {
+    if (!tenant.empty()) refused_.Add({{"tenant", LabelOf(tenant)}}).Increment();
+  }
   void Tokens(std::string_view tenant, std::uint64_t prompt, std::uint64_t generated) {
     if (tenant.empty()) return;
     const std::string label = LabelOf(tenant);
@@ -41,6 +45,9 @@ class TenantMetrics {
                                               "Generation requests, by API key.", "tenant");
   Family<Counter>& tokens_ = make_.Counters(
       "penstock_tenant_tokens_total", "Prompt and generated tokens, by API key.", "kind tenant");
+  Family<Counter>& refused_ =
+      make_.Counters("penstock_tenant_refused_total",
+                     "Requests above the limits of their API key, by key.", "tenant");
   std::mutex mutex_;
   std::set<std::string, std::less<>> tenants_;  // those with a label; under mutex_
 };

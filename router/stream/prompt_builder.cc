@@ -89,6 +89,9 @@ std::variant<Prompt, GenerationError> PromptBuilder::Build(const GenerationReque
   if (auto* prompt = std::get_if<Prompt>(&outcome)) {
     const absl::Status words = AddBadWords(request.bad_words, *prompt);
     if (!words.ok()) return FromStatus("bad_words", words);
+    if (request.hold_prompt) {
+      prompt->pinned_tokens = static_cast<std::uint32_t>(prompt->ids.size());
+    }
     return WithinLimits(std::move(*prompt), request);
   }
   return outcome;

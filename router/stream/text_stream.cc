@@ -77,7 +77,7 @@ absl::Status TextStream::Next(const SampledToken& token, GenerationToken& event)
   event.token.id = token.token;
   event.token.text = own_text;
   event.token.special = tokenizer_->IsSpecial(token.token);
-  if (options_.logprobs) event.token.logprob = token.logprob;
+  if (options_.logprobs && !token.forced) event.token.logprob = token.logprob;
   std::string_view visible_text;
   if (IsVisible(token.token, own_text)) {
     PENSTOCK_ASSIGN_OR_RETURN(visible_text, visible_.Push(token.token));

@@ -45,7 +45,8 @@ Refusal TooManyCandidates(const Arrival& arrival, std::uint32_t limit) {
 // in flight. Both ends may lie inside a block.
 std::uint32_t MostWindowBlocks(const Config& config, const GroupCapacity& capacity) {
   const std::uint32_t chunk = MakeStepBudget(config, capacity.max_step_tokens).step_tokens;
-  const std::uint32_t written = std::max(chunk, config.pipeline_depth * config.max_decode_rows);
+  const std::uint32_t rows = std::max(config.max_decode_rows, 1 + capacity.forced_tokens);
+  const std::uint32_t written = std::max(chunk, config.pipeline_depth * rows);
   return BlocksFor(std::uint64_t{capacity.window} + written, capacity.block_size) + 1;
 }
 

@@ -73,6 +73,11 @@ class AdmissionPolicy {
   }
   // Rows of each decode of the request, without drafts.
   std::uint32_t DecodeRows(const Work& work) const;
+  // The most rows of each decode of the request, drafts or forced tokens included.
+  static std::uint32_t MostDecodeRows(const Config& config, const GroupCapacity& capacity,
+                                      const Arrival& arrival) {
+    return arrival.grammar.empty() ? config.max_decode_rows : 1 + capacity.forced_tokens;
+  }
   // Whether it may be preempted while it runs.
   virtual bool MayBePreempted(const Work& work) const = 0;
 
@@ -87,8 +92,8 @@ class AdmissionPolicy {
 
  protected:
   // Positions that a sequence can write in pipeline_depth decodes.
-  std::uint32_t TokensPerPipeline() const {
-    return config_.pipeline_depth * config_.max_decode_rows;
+  std::uint32_t TokensPerPipeline(const Arrival& arrival) const {
+    return config_.pipeline_depth * MostDecodeRows(config_, capacity_, arrival);
   }
 
  private:

@@ -11,7 +11,7 @@ std::uint64_t OptimisticAdmission::TokensToReserve(const Work& work) const {
   const std::uint32_t expected = lengths_.Expect(request, generated);
   // The reservation covers the steps in flight from the start.
   const std::uint32_t output =
-      std::min(request.max_new_tokens, std::max(expected, generated + TokensPerPipeline()));
+      std::min(request.max_new_tokens, std::max(expected, generated + TokensPerPipeline(request)));
   return std::uint64_t{request.prompt.size()} + output;
 }
 

@@ -23,16 +23,17 @@ PENSTOCK_FIELDS(SamplingParams,
                   v.logit_bias, v.watermark, v.penalty_alpha, v.top_n_sigma, v.bad_words));
 PENSTOCK_FIELDS(GrammarSpec, a(v.kind, v.source));
 PENSTOCK_FIELDS(LogprobRequest, a(v.kind, v.top_n, v.prompt_logprobs, v.prompt_top_n));
-PENSTOCK_FIELDS(Arrival, a(v.request, v.prompt, v.max_new_tokens, v.length_given, v.request_class,
-                           v.predicted_tokens, v.ranked_tokens, v.min_new_tokens, v.sampling,
-                           v.logprobs, v.stop_token_ids, v.ignore_eos, v.priority, v.grammar,
-                           v.tenant, v.adapter_id, v.trace_id, v.pinned_tokens));
+PENSTOCK_FIELDS(Arrival,
+                a(v.request, v.prompt, v.max_new_tokens, v.length_given, v.request_class,
+                  v.predicted_tokens, v.ranked_tokens, v.min_new_tokens, v.sampling, v.logprobs,
+                  v.stop_token_ids, v.ignore_eos, v.priority, v.grammar, v.tenant, v.adapter_id,
+                  v.trace_id, v.pinned_tokens, v.account, v.weight));
 PENSTOCK_FIELDS(Cancel, a(v.request));
 PENSTOCK_FIELDS(FinishAt, a(v.request, v.token_count));
 
 PENSTOCK_FIELDS(TokenLogprob, a(v.token, v.logprob));
 PENSTOCK_FIELDS(PromptAlternatives, a(v.rank, v.top));
-PENSTOCK_FIELDS(SampledToken, a(v.token, v.logprob, v.alternatives));
+PENSTOCK_FIELDS(SampledToken, a(v.token, v.logprob, v.alternatives, v.forced));
 PENSTOCK_FIELDS(SequenceResult, a(v.slot, v.sequence, v.tokens, v.committed_length, v.finish,
                                   v.error, v.prompt_logprobs, v.prompt_alternatives));
 PENSTOCK_FIELDS(StepTimings, a(v.queued, v.forward, v.sample));
@@ -44,7 +45,7 @@ PENSTOCK_FIELDS(StepDone, a(v.group, v.result));
 PENSTOCK_FIELDS(GroupCapacity,
                 a(v.blocks, v.block_size, v.slots, v.max_sequence_length, v.max_step_tokens,
                   v.padded_attention, v.window, v.window_blocks, v.shares_blocks, v.max_candidates,
-                  v.cells, v.length_rule, v.original_length, v.snapshots));
+                  v.cells, v.length_rule, v.original_length, v.snapshots, v.forced_tokens));
 PENSTOCK_FIELDS(StepTimeSample, a(v.prefill_tokens, v.decode_rows, v.context_tokens, v.time));
 PENSTOCK_FIELDS(Calibration, a(v.samples));
 PENSTOCK_FIELDS(GroupUp, a(v.group, v.epoch, v.capacity, v.calibration, v.arithmetic_class));

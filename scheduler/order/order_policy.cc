@@ -34,14 +34,18 @@ std::string DescribeOrder(const Config& config, const GroupCapacity& capacity) {
   text += overtakes == 0
               ? "no request is overtaken"
               : "no request is overtaken more than " + std::to_string(overtakes) + " times";
-  if (config.order == Order::kLearned && config.starvation_steps > 0) {
-    text += ", or after it waited " + std::to_string(config.starvation_steps) + " steps";
+  if (const std::uint32_t most = MaxWait(config); most > 0) {
+    text += ", or after it waited " + std::to_string(most) + " steps";
   }
   if (config.admission == AdmissionMode::kGuaranteed && config.batching == Batching::kContinuous) {
     text += ", a request waits at most " + std::to_string(MaxWaitSteps(config, capacity)) +
             " steps of its group";
   }
   return text;
+}
+
+std::uint32_t MaxWait(const Config& config) {
+  return config.order == Order::kLearned ? config.starvation_steps : 0;
 }
 
 std::uint32_t MaxOvertakes(const Config& config) {

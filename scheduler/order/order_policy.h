@@ -57,6 +57,8 @@ std::optional<Order> FindOrder(std::string_view name);
 // The starvation bound (guarantee G6): how often a waiting request can be overtaken, at most, by
 // requests that arrived later.
 std::uint32_t MaxOvertakes(const Config& config);
+// Steps after which a waiting request is due; 0 = never.
+std::uint32_t MaxWait(const Config& config);
 
 // The most steps of its group that a request waits. Holds for guaranteed admission, continuous
 // batching, one group and one row for each decode.

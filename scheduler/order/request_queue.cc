@@ -1,18 +1,16 @@
 #include "scheduler/order/request_queue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/check.h"
 
 namespace penstock::scheduler {
 
-RequestQueue::RequestQueue(std::uint32_t capacity, std::unique_ptr<OrderPolicy> order,
-                           std::uint32_t max_overtakes, std::uint32_t max_wait)
-    : capacity_(capacity),
-      order_(std::move(order)),
-      max_overtakes_(max_overtakes),
-      max_wait_(max_wait) {}
+RequestQueue::RequestQueue(std::uint32_t capacity, MakeOrder make_order,
+                           const TenantQueue::Limits& limits)
+    : capacity_(capacity), make_order_(std::move(make_order)), limits_(limits) {}
 
 WaitingRequest& RequestQueue::Take(Work work) {
   if (free_.empty()) free_.push_back(&places_.emplace_back());
@@ -21,31 +19,61 @@ WaitingRequest& RequestQueue::Take(Work work) {
   static_cast<Work&>(place) = std::move(work);
   place.deferred = {};
   place.waits_for.reset();
-  place.overtaken = 0;
   place.fails_at.reset();
   PENSTOCK_CHECK(by_request_.emplace(place.request.request, &place).second, "a request waits once");
   return place;
 }
 
+TenantQueue& RequestQueue::TenantOf(const std::string& account) {
+  const auto found = tenants_.find(account);
+  if (found != tenants_.end()) return found->second;
+  return tenants_.try_emplace(account, make_order_(), limits_, steps_).first->second;
+}
+
+void RequestQueue::Join(TenantQueue& tenant) {
+  TenantQueue* const turn = waiting_.empty() ? last_ : NextTurn(nullptr);
+  std::uint64_t& served = tenant.account().served;
+  if (turn != nullptr) served = std::max(served, turn->account().served);
+  waiting_.push_back(&tenant);
+}
+
+TenantQueue* RequestQueue::NextTurn(TenantQueue* after) {
+  const auto turn = [](TenantQueue& tenant) {
+    return std::make_pair(tenant.account().served, tenant.oldest().place);
+  };
+  TenantQueue* next = nullptr;
+  for (TenantQueue* const tenant : waiting_) {
+    if (after != nullptr && turn(*tenant) <= turn(*after)) continue;
+    if (next == nullptr || turn(*tenant) < turn(*next)) next = tenant;
+  }
+  return next;
+}
+
 WaitingRequest& RequestQueue::Push(Arrival arrival) {
   PENSTOCK_CHECK(!full(), "the queue is bounded");
+  TenantQueue& tenant = TenantOf(arrival.account);
+  if (tenant.empty()) Join(tenant);
+  tenant.account().weight = std::max(1u, arrival.weight);
   Work work;
   work.request = std::move(arrival);
   work.number = ++last_number_;
-  return Link(Take(std::move(work)));
+  return Enter(tenant, std::move(work));
 }
 
 WaitingRequest& RequestQueue::PushYielded(Work work) {
+  TenantQueue& tenant = TenantOf(work.request.account);
+  if (tenant.empty()) Join(tenant);
   ++yielded_;
-  return Link(Take(std::move(work)));
+  return Enter(tenant, std::move(work));
 }
 
-WaitingRequest& RequestQueue::Link(WaitingRequest& place) {
+WaitingRequest& RequestQueue::Enter(TenantQueue& tenant, Work work) {
+  work.account = &tenant.account();
+  WaitingRequest& place = Take(std::move(work));
+  place.tenant = &tenant;
+  place.place = ++last_place_;
   place.since = steps_;
-  place.older = std::exchange(youngest_, &place);
-  place.younger = nullptr;
-  (place.older != nullptr ? place.older->younger : oldest_) = &place;
-  order_->Add(place);
+  tenant.Push(place);
   return place;
 }
 
@@ -59,33 +87,45 @@ WaitingRequest& RequestQueue::PushRestart(Work work) {
 }
 
 WaitingRequest* RequestQueue::Front(GroupId group) {
-  if (!restarts_.empty()) return restarts_.back();
-  return Preferred(group);
-}
-
-WaitingRequest* RequestQueue::Preferred(GroupId group) {
-  return OldestIsNext() ? oldest_ : order_->Next(group);
+  return Front(group, [](const WaitingRequest&) { return true; });
 }
 
 WaitingRequest* RequestQueue::Front(GroupId group, const Fits& fits) {
   for (auto it = restarts_.rbegin(); it != restarts_.rend(); ++it) {
     if (fits(**it)) return *it;
   }
-  WaitingRequest* front = Preferred(group);
-  if (front == nullptr || fits(*front)) return front;
-  for (front = oldest_; front != nullptr && !fits(*front);) front = front->younger;
-  return front;
+  for (TenantQueue* tenant = NextTurn(nullptr); tenant != nullptr; tenant = NextTurn(tenant)) {
+    if (WaitingRequest* front = tenant->Front(group, fits)) return front;
+  }
+  return nullptr;
+}
+
+const WaitingRequest* RequestQueue::Due(const Fits& fits) {
+  if (limits_.wait == 0) return nullptr;
+  for (TenantQueue* tenant = NextTurn(nullptr); tenant != nullptr; tenant = NextTurn(tenant)) {
+    const WaitingRequest* const first = tenant->FirstThatFits(fits);
+    if (first == nullptr) continue;
+    return first == &tenant->oldest() && tenant->IsDue(*first) ? first : nullptr;
+  }
+  return nullptr;
+}
+
+void RequestQueue::AddFirsts(std::vector<RequestId>& requests) {
+  for (auto& [account, tenant] : tenants_) {
+    if (const WaitingRequest* first = tenant.First()) requests.push_back(first->request.request);
+  }
 }
 
 WaitingRequest* RequestQueue::Before(const WaitingRequest& request, WaitingRequest& front) {
   if (request.restart()) {
     return *std::next(std::find(restarts_.begin(), restarts_.end(), &request));
   }
-  return order_->First() == &request ? &front : order_->Before(request);
+  TenantQueue& tenant = *request.tenant;
+  return tenant.First() == &request ? &front : tenant.Before(request);
 }
 
 WaitingRequest* RequestQueue::After(const WaitingRequest& request) {
-  if (!request.restart()) return order_->After(request);
+  if (!request.restart()) return request.tenant->After(request);
   const auto it = std::find(restarts_.begin(), restarts_.end(), &request);
   return it == restarts_.begin() ? nullptr : *std::prev(it);
 }
@@ -98,8 +138,8 @@ WaitingRequest* RequestQueue::Find(RequestId request) {
 std::vector<WaitingRequest*> RequestQueue::Ran() const {
   std::vector<WaitingRequest*> ran = restarts_;
   if (yielded_ == 0) return ran;
-  for (WaitingRequest* each = oldest_; each != nullptr; each = each->younger) {
-    if (each->yielded) ran.push_back(each);
+  for (const auto& [id, request] : by_request_) {
+    if (request->yielded) ran.push_back(request);
   }
   std::ranges::sort(ran, std::greater<>(), &WaitingRequest::number);
   return ran;
@@ -107,45 +147,47 @@ std::vector<WaitingRequest*> RequestQueue::Ran() const {
 
 std::vector<const WaitingRequest*> RequestQueue::All() const {
   std::vector<const WaitingRequest*> all(restarts_.rbegin(), restarts_.rend());
-  for (const WaitingRequest* each = oldest_; each != nullptr; each = each->younger) {
-    all.push_back(each);
+  for (const auto& [id, request] : by_request_) {
+    if (!request->restart()) all.push_back(request);
   }
+  const auto others = all.begin() + static_cast<std::ptrdiff_t>(restarts_.size());
+  std::sort(others, all.end(), [](const auto* a, const auto* b) { return a->place < b->place; });
   return all;
 }
 
-Work RequestQueue::Admit(WaitingRequest& request) {
-  request.due = !request.restart() && IsDue(&request);
-  if (!request.restart() && request.older != nullptr) {
-    ++request.older->overtaken;
-    ++oldest_overtaken_;
+Work RequestQueue::Admit(WaitingRequest& request) { return Leave(request, true); }
+
+Work RequestQueue::Remove(WaitingRequest& request) { return Leave(request, false); }
+
+void RequestQueue::LeaveTenant(WaitingRequest& request, bool admitted) {
+  TenantQueue& tenant = *request.tenant;
+  if (admitted) {
+    tenant.Admit(request);
+  } else {
+    tenant.Remove(request);
   }
-  return Leave(request);
+  if (!tenant.empty()) return;
+  std::erase(waiting_, &tenant);
+  last_ = &tenant;
 }
 
-Work RequestQueue::Remove(WaitingRequest& request) { return Leave(request); }
-
-Work RequestQueue::Leave(WaitingRequest& request) {
+Work RequestQueue::Leave(WaitingRequest& request, bool admitted) {
+  request.due = false;
   if (request.restart()) {
     restarts_.erase(std::find(restarts_.begin(), restarts_.end(), &request));
   } else {
     yielded_ -= request.yielded;
-    order_->Remove(request);
-    Unlink(request);
+    LeaveTenant(request, admitted);
   }
   by_request_.erase(request.request.request);
   free_.push_back(&request);
   return std::move(static_cast<Work&>(request));
 }
 
-void RequestQueue::Unlink(WaitingRequest& request) {
-  if (request.older != nullptr) {
-    request.older->overtaken += request.overtaken;
-    request.older->younger = request.younger;
-  } else {
-    oldest_overtaken_ -= request.overtaken;
-    oldest_ = request.younger;
-  }
-  (request.younger != nullptr ? request.younger->older : youngest_) = request.older;
+std::uint64_t RequestQueue::most_overtaken() const {
+  std::uint64_t most = 0;
+  for (const auto& [account, tenant] : tenants_) most = std::max(most, tenant.most_overtaken());
+  return most;
 }
 
 }  // namespace penstock::scheduler

@@ -4,38 +4,42 @@
 //
 // The next request is:
 //   1. a preempted request, the oldest arrival first
-//   2. the oldest request, if it was overtaken as often as the policy allows, or is due: it waited
-//      as many steps as the policy allows
-//   3. the request that the OrderPolicy names
+//   2. of the tenant that was served least (Account), the first of: the oldest request, if it was
+//      overtaken as often as the policy allows or waited as long as it allows; the request that the
+//      OrderPolicy names
 //
-// The oldest is the one that came to the queue first. A request that yielded to one that was due
-// comes again as the youngest.
+// A request is overtaken when one of its tenant that came later is admitted before it. With one
+// account for all requests there is one queue, and the turns of tenants have no effect.
 //
-// A request is overtaken when one that came later is admitted before it. Any request that
-// overtakes some request also overtakes all older ones, so the oldest was overtaken most. Counts
-// are kept as differences along the order of coming, in constant time.
+// A tenant that waits for nothing saves no credit: with its next request its counter becomes at
+// least that of the tenant whose turn it is, or of the one that last had a request here.
 //
-// O(log n) for each operation. Does not allocate after it had its greatest length.
+// O(log n) for each operation, and a look at each tenant that waits. Does not allocate after it had
+// its greatest length.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <memory_resource>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "scheduler/order/order_policy.h"
+#include "scheduler/order/tenant_queue.h"
 #include "scheduler/order/waiting_request.h"
 
 namespace penstock::scheduler {
 
 class RequestQueue {
  public:
-  // `max_wait`: in steps; 0 = no limit.
-  RequestQueue(std::uint32_t capacity, std::unique_ptr<OrderPolicy> order,
-               std::uint32_t max_overtakes, std::uint32_t max_wait = 0);
+  using MakeOrder = std::function<std::unique_ptr<OrderPolicy>()>;  // one for each tenant
+
+  RequestQueue(std::uint32_t capacity, MakeOrder make_order, const TenantQueue::Limits& limits);
+  RequestQueue(const RequestQueue&) = delete;
 
   bool full() const { return size() - restarts_.size() - yielded_ >= capacity_; }
   bool empty() const { return size() == 0; }
@@ -52,19 +56,21 @@ class RequestQueue {
   void CountStep() { ++steps_; }
 
   // The request to admit next to this group, of those that `fits` accepts; null when there is none.
-  // The others wait for another group. In place of one of them the earliest arrival comes.
-  using Fits = std::function<bool(const WaitingRequest&)>;
+  // The others wait for another group. In place of one of them the earliest arrival of the tenant
+  // comes, and then the next tenant.
+  using Fits = TenantQueue::Fits;
   WaitingRequest* Front(GroupId group, const Fits& fits);
   // The same of all requests.
   WaitingRequest* Front(GroupId group);
-  // The oldest request, if it is due; else null.
-  WaitingRequest* Due() { return IsDue(oldest_) ? oldest_ : nullptr; }
-  // The first in the order, of those that are no restarts. Null if none waits or the order does
-  // not know.
-  WaitingRequest* First() { return order_->First(); }
-  // The request before it, which is not `front`. Null if the order does not know.
+  // The request for which others yield on this group: of the tenant whose turn it is among those
+  // that have a request which fits, the oldest. Null if it is not due, or does not fit.
+  const WaitingRequest* Due(const Fits& fits);
+  // Adds the first request of each tenant, of those that are no restarts, if the order knows it.
+  void AddFirsts(std::vector<RequestId>& requests);
+  // The request of its tenant before it, or `front`, which it is not, if it is the first. Null if
+  // the order does not know.
   WaitingRequest* Before(const WaitingRequest& request, WaitingRequest& front);
-  // The request after it; null at the end, or if the order does not know.
+  // The request of its tenant after it; null at the end, or if the order does not know.
   WaitingRequest* After(const WaitingRequest& request);
   // Null when it does not wait here.
   WaitingRequest* Find(RequestId request);
@@ -74,44 +80,43 @@ class RequestQueue {
   // All requests: first the preempted ones, then the others as they came. O(n).
   std::vector<const WaitingRequest*> All() const;
 
-  // Leaves for a group. It overtakes all requests that came before it.
+  // Leaves for a group. It overtakes all requests of its tenant that came before it.
   Work Admit(WaitingRequest& request);
   // Leaves without having run.
   Work Remove(WaitingRequest& request);
 
-  // How often the oldest request was overtaken; no other one was overtaken more.
-  std::uint64_t most_overtaken() const { return oldest_overtaken_; }
+  // How often the most overtaken request was overtaken.
+  std::uint64_t most_overtaken() const;
 
  private:
   WaitingRequest& Take(Work work);
-  WaitingRequest& Link(WaitingRequest& place);
-  // The preferred request among those that are no restarts.
-  WaitingRequest* Preferred(GroupId group);
-  Work Leave(WaitingRequest& request);
-  void Unlink(WaitingRequest& request);
-  bool IsDue(const WaitingRequest* request) const {
-    return request != nullptr && max_wait_ > 0 && steps_ - request->since >= max_wait_;
-  }
-  bool OldestIsNext() const {
-    return oldest_ != nullptr && (oldest_overtaken_ >= max_overtakes_ || IsDue(oldest_));
-  }
+  TenantQueue& TenantOf(const std::string& account);
+  // The request comes to the tenant, as the youngest.
+  WaitingRequest& Enter(TenantQueue& tenant, Work work);
+  // The tenant gets its first waiting request.
+  void Join(TenantQueue& tenant);
+  // The waiting tenant whose turn comes after that of another one, or before all others.
+  TenantQueue* NextTurn(TenantQueue* after);
+  void LeaveTenant(WaitingRequest& request, bool admitted);
+  Work Leave(WaitingRequest& request, bool admitted);
 
   const std::uint32_t capacity_;
-  const std::unique_ptr<OrderPolicy> order_;
-  const std::uint64_t max_overtakes_;
-  const std::uint64_t max_wait_;
+  const MakeOrder make_order_;
+  const TenantQueue::Limits limits_;
   std::uint64_t steps_ = 0;
   std::uint32_t yielded_ = 0;  // of the waiting requests
   std::uint64_t last_number_ = 0;
+  std::uint64_t last_place_ = 0;
+
+  std::map<std::string, TenantQueue> tenants_;  // by account; kept while they wait for nothing
+  std::vector<TenantQueue*> waiting_;           // those with requests that are no restarts
+  TenantQueue* last_ = nullptr;                 // the one that left `waiting_` last
 
   std::deque<WaitingRequest> places_;  // stable addresses
   std::vector<WaitingRequest*> free_;
   std::vector<WaitingRequest*> restarts_;  // oldest arrival last
   std::pmr::unsynchronized_pool_resource nodes_;
   std::pmr::unordered_map<RequestId, WaitingRequest*> by_request_{&nodes_};
-  WaitingRequest* oldest_ = nullptr;
-  WaitingRequest* youngest_ = nullptr;
-  std::uint64_t oldest_overtaken_ = 0;  // sum of `overtaken` of all
 };
 
 }  // namespace penstock::scheduler

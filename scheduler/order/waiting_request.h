@@ -8,8 +8,11 @@
 #include "common/ids.h"
 #include "scheduler/admission/shortage.h"
 #include "scheduler/input.h"
+#include "scheduler/order/account.h"
 
 namespace penstock::scheduler {
+
+class TenantQueue;
 
 // What belongs to a request through admission, preemption and restart.
 struct Work {
@@ -25,6 +28,7 @@ struct Work {
   std::uint64_t arithmetic_class = 0;      // of the group that it runs on, or ran on last
   bool started_sent = false;               // the client had its Started event
   std::optional<std::uint32_t> finish_at;  // set by the router: ends with this many tokens
+  Account* account = nullptr;              // of Arrival::account; set by the queue, which owns it
 
   // Two groups were lost while they ran this request, so it may be the cause. It runs alone.
   bool Suspect() const { return losses >= 2; }
@@ -58,12 +62,14 @@ struct WaitingRequest : Work {
   // Used by the order: its rank, which never changes while it waits. The smallest is next.
   std::int64_t key = 0;
 
-  // Used by the queue. Requests that are no restarts are linked in the order in which they came.
-  // `overtaken`: how much more often the request was overtaken than the next younger one. The sum
-  // from a request to the youngest is its count.
+  // Used by the queue. Requests of a tenant that are no restarts are linked in the order in which
+  // they came. `overtaken`: how much more often the request was overtaken than the next younger
+  // one. The sum from a request to the youngest is its count.
+  TenantQueue* tenant = nullptr;
   WaitingRequest* older = nullptr;
   WaitingRequest* younger = nullptr;
   std::uint64_t overtaken = 0;
+  std::uint64_t place = 0;  // in the order in which requests of all tenants came
   std::uint64_t since = 0;  // steps that were made before it came
 };
 

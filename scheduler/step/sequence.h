@@ -45,6 +45,7 @@ struct Sequence : Work {
 
   std::string prefix_root;                    // TextRegime::Root when it started
   std::uint32_t most_positions = UINT32_MAX;  // with K and V; TextRegime::MostPositions
+  std::uint32_t most_rows = 1;                // AdmissionPolicy::MostDecodeRows
 
   bool prefix_pinned = false;  // its pinned prefix is in the cache
   std::optional<BlockId>
@@ -83,16 +84,15 @@ struct Sequence : Work {
   // Tokens without K and V: the next row writes those of the newest token.
   std::uint32_t Unwritten() const { return Candidates() > 0 ? 0 : 1; }
 
-  // Rows of its next decode, at most `max_rows` if it has drafts. 0 while prompt tokens are left,
-  // or when plans in flight may finish it. With a grammar there are no drafts: the mask of a row is
-  // made while the row before it is computed.
+  // Rows of its next decode, at most `max_rows` if it has drafts or forced tokens. 0 while prompt
+  // tokens are left, or when plans in flight may finish it.
   std::uint32_t NextDecodeRows(std::uint32_t max_rows) const {
     if (retiring || PromptLeft() > 0) return 0;
     const std::uint32_t last = std::min(request.max_new_tokens, finish_at.value_or(UINT32_MAX));
     const std::uint64_t left =
         std::min<std::uint64_t>(last - std::min(MostTokens(), last), PositionsLeft());
     if (Candidates() > 0) return left > 0 ? Candidates() : 0;
-    const std::uint32_t most = request.grammar.empty() ? max_rows : 1;
+    const std::uint32_t most = std::min(max_rows, most_rows);
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, left));
   }
   // The most tokens that a decode of this many rows yields.

@@ -26,6 +26,9 @@ struct ExecutorOptions {
   GrammarCache* grammars = nullptr;   // rank 0 only; outlives the executor; null: no grammars
   AdapterTable* adapters = nullptr;   // outlives the executor; null: no adapters
   bool late_masks = false;            // as in v1::Limits
+  bool forced_tokens = false;         // the same
+  // How long one step waits for forced tokens, all rows together, before it begins.
+  Duration forced_wait = std::chrono::microseconds(300);
   WatermarkSettings watermark;
   // The backend's own sampler. Null if the backend has none or the group has several ranks.
   DeviceSampler* device_sampler = nullptr;

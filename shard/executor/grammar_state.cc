@@ -31,7 +31,12 @@ void GrammarState::Start(const RankSequence& sequence) {
   masks_->End(start.slot);
   if (start.grammar.empty()) return;
   const std::span<const TokenId> tokens = sequence.tokens;
-  masks_->Start(start.slot, start.grammar, tokens.subspan(sequence.OriginalPromptLength()));
+  const std::uint32_t prompt = sequence.OriginalPromptLength();
+  // Which bad word would be completed depends on the spelling, so the model may choose it.
+  const bool forces = options_.forced_tokens && start.sampling.bad_words.empty() &&
+                      start.sampling.Candidates() == 0;
+  masks_->Start(start.slot, start.grammar, tokens.subspan(prompt),
+                {forces, tokens.first(prompt), start.stop_token_ids});
 }
 
 void GrammarState::End(SlotId slot) {
@@ -39,8 +44,23 @@ void GrammarState::End(SlotId slot) {
   std::vector<float>().swap(kept_logits_[slot.value()]);
 }
 
-void GrammarState::Advance(SlotId slot, TokenId token) {
-  if (HasGrammar(slot)) masks_->Advance(slot, token);
+void GrammarState::Advance(SlotId slot, std::span<const TokenId> tokens) {
+  if (HasGrammar(slot)) masks_->Advance(slot, tokens);
+}
+
+void GrammarState::StartDrafts(Time now) { forced_wait_ends_ = now + options_.forced_wait; }
+
+std::span<const TokenId> GrammarState::Forced(SlotId slot) {
+  if (!options_.forced_tokens || !HasGrammar(slot)) return {};
+  masks_->AnyReady({&slot, 1}, forced_wait_ends_);
+  return masks_->Forced(slot);
+}
+
+std::optional<TokenId> GrammarState::NextForced(SlotId slot) {
+  if (!options_.forced_tokens || !HasGrammar(slot)) return std::nullopt;
+  const auto row = masks_->Get(slot);
+  if (!row.ok() || row->forced.empty()) return std::nullopt;
+  return row->forced.front();
 }
 
 // Stop tokens end an output just as EOS does, so they are allowed wherever EOS is. Where only the

@@ -5,6 +5,10 @@
 // for that sequence. Each later decode of the sequence selects the token from the kept logits once
 // the mask is ready; it computes no row. The tokens are the same as if the step had waited.
 //
+// Forced tokens are those that a grammar leaves in one state after another, where it leaves one
+// text. They are in the mask alone, too, so a step that does not append several of them at once
+// selects the same ones.
+//
 // Bounded: at most one row of logits per slot.
 // Only rank 0 has masks. On other ranks no slot has a grammar here.
 //
@@ -33,7 +37,16 @@ class GrammarState {
   void End(SlotId slot);
 
   bool HasGrammar(SlotId slot) const { return masks_ && masks_->Holds(slot); }
-  void Advance(SlotId slot, TokenId token);
+  void Advance(SlotId slot, std::span<const TokenId> tokens);
+  void Advance(SlotId slot, TokenId token) { Advance(slot, {&token, 1}); }
+
+  // The tokens that must follow. Waits a little for them, all rows of a step together at most
+  // `forced_wait`.
+  std::span<const TokenId> Forced(SlotId slot);
+  void StartDrafts(Time now);
+
+  // The token that must follow, if the grammar leaves one text. Waits if the mask is not ready.
+  std::optional<TokenId> NextForced(SlotId slot);
 
   // Adds the mask of the sequence to `request`. Waits if the mask is not ready.
   void Restrict(const RankSequence& sequence, SampleRequest& request);
@@ -54,6 +67,7 @@ class GrammarState {
   std::optional<GrammarMasks> masks_;            // rank 0 only
   std::vector<std::vector<float>> kept_logits_;  // by slot
   Time wait_ends_{};                             // for masks of the current step
+  Time forced_wait_ends_{};                      // the same for forced tokens
 };
 
 }  // namespace penstock::shard

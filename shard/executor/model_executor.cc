@@ -1,6 +1,8 @@
 #include "shard/executor/model_executor.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -45,7 +47,7 @@ absl::StatusOr<StepResult> ModelExecutor::Execute(const StepPlan& plan) {
 absl::Status ModelExecutor::Run(const StepPlan& plan, StepResult& result) {
   if (!std::exchange(control_applied_, false)) PENSTOCK_RETURN_IF_ERROR(ApplyControl(plan));
   PENSTOCK_RETURN_IF_ERROR(padded_rows_.Arrange(plan, slots_, result.cells));
-  Draft(plan);
+  PENSTOCK_RETURN_IF_ERROR(Draft(plan));
   batch_.Build(plan, slots_, options_.adapters);
   const Time begin = SteadyNow();
   const bool computes = !batch_.batch().segments.empty();
@@ -117,15 +119,53 @@ absl::Status ModelExecutor::SaveStates(const StepPlan& plan) {
 }
 
 // Drafts for the decodes that may compute several rows. Contrastive search needs its rows for
-// candidates, and the mask of a grammar is computed while the row before it runs.
-void ModelExecutor::Draft(const StepPlan& plan) {
+// candidates. With a grammar only forced tokens are drafts, because the mask of a row is computed
+// while the row before it runs.
+absl::Status ModelExecutor::Draft(const StepPlan& plan) {
   for (const Segment& segment : plan.segments) {
     RankSequence& sequence = slots_.at(segment.slot);
     sequence.drafts.clear();
+    sequence.forced = false;
     if (segment.kind == Segment::Kind::kPrompt || segment.max_rows < 2) continue;
     if (sequence.start.sampling.Candidates() > 0 || !sequence.start.grammar.empty()) continue;
     FindDrafts(sequence.tokens, sequence.pace.Take(segment.max_rows - 1), sequence.drafts);
   }
+  return options_.forced_tokens ? DraftForced(plan) : absl::OkStatus();
+}
+
+absl::Status ModelExecutor::DraftForced(const StepPlan& plan) {
+  const auto may = [this](const Segment& segment) {
+    const RankSequence& sequence = slots_.at(segment.slot);
+    return segment.kind == Segment::Kind::kDecode && segment.max_rows > 1 &&
+           !sequence.start.grammar.empty() && sequence.start.sampling.Candidates() == 0 &&
+           sequence.finish == ShardFinish::kNone && !sequence.selection_pending;
+  };
+  forced_.clear();
+  grammars_.StartDrafts(SteadyNow());
+  for (const Segment& segment : plan.segments) {
+    if (!may(segment)) continue;
+    const std::span<const TokenId> known = grammars_.Forced(segment.slot);
+    const std::size_t count = std::min<std::size_t>(known.size(), segment.max_rows - 1);
+    forced_.insert(forced_.end(), known.begin(), known.begin() + count);
+    forced_.resize(forced_.size() + segment.max_rows - 1 - count, kNotSelected);
+  }
+  if (forced_.empty()) return absl::OkStatus();
+  if (communicator_.world() > 1) {
+    PENSTOCK_RETURN_IF_ERROR(
+        communicator_.Broadcast(forced_.data(), forced_.size() * sizeof(TokenId), 0));
+  }
+  auto next = forced_.cbegin();
+  for (const Segment& segment : plan.segments) {
+    if (!may(segment)) continue;
+    const auto end = next + (segment.max_rows - 1);
+    RankSequence& sequence = slots_.at(segment.slot);
+    sequence.drafts.assign(next, std::find(next, end, kNotSelected));
+    next = end;
+    if (sequence.drafts.empty()) continue;
+    sequence.forced = true;
+    grammars_.Advance(segment.slot, sequence.drafts);
+  }
+  return absl::OkStatus();
 }
 
 // Drafts are committed later, as far as they are right.
@@ -138,6 +178,9 @@ void ModelExecutor::AddSequences(StepResult& result) {
     one.sequence = sequence.start.sequence;
     one.committed_length = sequence.committed;
   }
+  for (std::size_t i = 0; i < batch_.work().size(); ++i) {
+    if (batch_.work()[i].forced) sampling_.AppendForced(result.sequences[i]);
+  }
 }
 
 absl::Status ModelExecutor::FinishDrafts(StepResult& result) {
@@ -147,9 +190,11 @@ absl::Status ModelExecutor::FinishDrafts(StepResult& result) {
     SequenceResult& one = result.sequences[i];
     RankSequence& sequence = slots_.at(one.slot);
     const std::uint32_t right = sequence.committed - one.committed_length;
-    sequence.pace.Learn(work.drafts, right);
     if (work.drafts > 0) kept_.push_back({work.ragged, right});
-    result.drafted += work.drafts;
+    if (!work.forced) {
+      sequence.pace.Learn(work.drafts, right);
+      result.drafted += work.drafts;
+    }
     one.committed_length = sequence.committed;
   }
   return kept_.empty() ? absl::OkStatus() : backend_.KeepDrafts(kept_);
@@ -172,7 +217,7 @@ absl::StatusOr<bool> ModelExecutor::TryBegin(const StepPlan& plan, std::function
   PENSTOCK_RETURN_IF_ERROR(ApplyControl(plan));
   control_applied_ = true;
   if (!in_flight_.CanRunAhead(plan)) return false;
-  Draft(plan);
+  PENSTOCK_RETURN_IF_ERROR(Draft(plan));
   batch_.Build(plan, slots_, options_.adapters);
   if (batch_.work().empty() || !selector_.FitsDevice(batch_)) return false;
   control_applied_ = false;

@@ -55,7 +55,9 @@ class ModelExecutor {
   absl::Status Run(const StepPlan& plan, StepResult& result);
   absl::StatusOr<bool> TryBegin(const StepPlan& plan, std::function<void()> ready);
   absl::Status ApplyControl(const StepPlan& plan);
-  void Draft(const StepPlan& plan);
+  absl::Status Draft(const StepPlan& plan);
+  // Forced tokens as drafts, on all ranks alike.
+  absl::Status DraftForced(const StepPlan& plan);
   void AddSequences(StepResult& result);
   absl::Status FinishDrafts(StepResult& result);
   absl::Status SaveStates(const StepPlan& plan);
@@ -76,6 +78,7 @@ class ModelExecutor {
   PaddedRows padded_rows_;
   StepBatch batch_;
   std::vector<DraftsKept> kept_;         // of the current step
+  std::vector<TokenId> forced_;          // the same: for each decode that may have some
   std::vector<SequenceResult> refused_;  // the same
   bool control_applied_ = false;         // of the next plan, by a Begin that returned false
 };

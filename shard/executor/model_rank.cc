@@ -456,6 +456,7 @@ absl::StatusOr<std::uint64_t> ModelRank::Commit(const PoolSize& pool) {
   options.grammars = grammars_.get();
   options.adapters = &adapters_;
   options.late_masks = setup_.limits().late_masks();
+  options.forced_tokens = setup_.limits().forced_tokens();
   options.watermark = options_.watermark;
   if (setup_.world_size() <= 1) {
     options.device_sampler = dynamic_cast<DeviceSampler*>(backend_.get());

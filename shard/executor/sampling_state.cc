@@ -42,13 +42,27 @@ SampleRequest SamplingState::RequestFor(const RankSequence& sequence,
   return request;
 }
 
-void SamplingState::Append(SampledToken token, SequenceResult& result) {
-  RankSequence& sequence = slots_.at(result.slot);
-  AcceptToken(sequence, token.token, options_.eos_token_ids);
+void SamplingState::Accept(RankSequence& sequence, TokenId token, SequenceResult& result) {
+  AcceptToken(sequence, token, options_.eos_token_ids);
   if (auto& history = histories_[result.slot.value()]; history.has_value()) {
-    history->AddGenerated(token.token);
+    history->AddGenerated(token);
   }
   result.finish = sequence.finish;
+}
+
+void SamplingState::AppendForced(SequenceResult& result) {
+  RankSequence& sequence = slots_.at(result.slot);
+  for (const TokenId token : sequence.drafts) {
+    if (sequence.finish != ShardFinish::kNone) return;
+    Accept(sequence, token, result);
+    if (sequence.finish == ShardFinish::kNone) ++sequence.committed;
+    result.tokens.push_back({.token = token, .forced = true});
+  }
+}
+
+void SamplingState::Append(SampledToken token, SequenceResult& result) {
+  RankSequence& sequence = slots_.at(result.slot);
+  Accept(sequence, token.token, result);
   if (sequence.finish == ShardFinish::kNone) {
     grammars_.Advance(result.slot, token.token);
     // A token that was drafted right has its K/V already.

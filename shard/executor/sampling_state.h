@@ -38,6 +38,9 @@ class SamplingState {
   // The sequence of `result` continues with `token`, which is added to `result`.
   void Append(SampledToken token, SequenceResult& result);
 
+  // The same with its forced drafts, up to the end of the sequence. The grammar has them already.
+  void AppendForced(SequenceResult& result);
+
   // The sequence of `result` ends with ShardFinish::kError. A reason in result.error is kept.
   void Fail(SequenceResult& result);
 
@@ -45,6 +48,9 @@ class SamplingState {
   absl::Status CheckToken(TokenId token) const;
 
  private:
+  // Appends the token to the sequence and its history.
+  void Accept(RankSequence& sequence, TokenId token, SequenceResult& result);
+
   const ExecutorOptions& options_;
   SlotTable& slots_;
   GrammarState& grammars_;

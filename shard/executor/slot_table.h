@@ -29,6 +29,7 @@ struct RankSequence {
   std::vector<TokenId> tokens;
   std::vector<TokenId> candidates;
   std::vector<TokenId> drafts;  // for the positions after `tokens`, of the current step
+  bool forced = false;          // they are surely right: the grammar leaves no other text
   DraftPace pace;
   std::uint32_t committed = 0;  // positions whose K and V are written
   ShardFinish finish = ShardFinish::kNone;

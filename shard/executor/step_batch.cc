@@ -54,12 +54,14 @@ void StepBatch::Add(const Segment& segment, const RankSequence& sequence) {
   work.commits = prompt ? segment.count : 1;
   if (!prompt) work.drafts = static_cast<std::uint32_t>(sequence.drafts.size());
   work.rows = work.commits + work.drafts;
+  work.forced = work.drafts > 0 && sequence.forced;
+  const std::uint32_t selects = work.forced ? 1 : 1 + work.drafts;
   if (work.candidates) work.rows = static_cast<std::uint32_t>(sequence.candidates.size());
   const bool samples = first + work.commits >= sequence.start.prompt_length;
-  if (samples) work.tokens = std::max(1u + work.drafts, wanted);
+  if (samples) work.tokens = std::max(selects, wanted);
   work.first_logit = static_cast<std::uint32_t>(logit_rows_.size());
   const bool all = prompt && segment.logits == Segment::Logits::kAll;
-  work.logit_count = all ? work.rows : (samples ? 1 + work.drafts : 0);
+  work.logit_count = all ? work.rows : (samples ? selects : 0);
 
   RaggedSegment ragged;
   ragged.query_start = static_cast<std::uint32_t>(tokens_.size());

@@ -25,6 +25,7 @@ struct StepWork {
   std::uint32_t tokens = 0;       // most tokens selected from the rows; 0: none is sampled
   std::uint32_t first_token = 0;  // index of the first among the tokens of all work
   std::uint32_t ragged = 0;       // index into RaggedBatch::segments, unless `pending`
+  bool forced = false;            // the drafts are forced tokens: only the last row has logits
   bool candidates = false;        // a decode of contrastive search
   bool pending = false;           // no rows: the token is selected from kept logits
 

@@ -131,8 +131,11 @@ void TokenSelector::SelectToken(const StepWork& work, std::uint32_t draft, std::
   if (sequence.start.sampling.Candidates() > 0) {
     return search_.FindCandidates(logits, TokensOf(work), result);
   }
-  TakeSampled(sampler_.Sample(logits, sampling_.RequestFor(sequence, masked_)),
-              tokens_[work.first_token + draft], result);
+  TokenId& token = tokens_[work.first_token + (work.forced ? 0 : draft)];
+  if (const auto forced = grammars_.NextForced(work.segment.slot)) {
+    return TakeSampled(SampledToken{.token = *forced, .forced = true}, token, result);
+  }
+  TakeSampled(sampler_.Sample(logits, sampling_.RequestFor(sequence, masked_)), token, result);
 }
 
 // Selects tokens from kept logits, where the mask is ready by now.

@@ -18,6 +18,7 @@ enum class Buffer : std::uint8_t {
   kAttention,
   kMlpUp,     // before the activation
   kMlp,       // after the activation
+  kXieluUp,   // before an xIELU, in place of kMlpUp
   kRouter,    // scores of the experts
   kSharedUp,  // of the shared expert, as kMlpUp and kMlp
   kShared,

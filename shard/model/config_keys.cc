@@ -218,6 +218,28 @@ absl::StatusOr<std::vector<bool>> ReadSparseLayers(const ConfigReader& config,
   return sparse;
 }
 
+absl::StatusOr<std::vector<bool>> ReadMlpLayerTypes(const ConfigReader& config,
+                                                    std::uint32_t layers, std::uint32_t dense) {
+  constexpr char kTypes[] = "mlp_layer_types";
+  PENSTOCK_ASSIGN_OR_RETURN(const auto types, config.StringsOr(kTypes));
+  PENSTOCK_ASSIGN_OR_RETURN(dense, config.IntegerOr("first_k_dense_replace", dense, 0, 4096));
+  std::vector<bool> sparse;
+  if (types.empty()) {
+    for (std::uint32_t i = 0; i < layers; ++i) sparse.push_back(i >= dense);
+    return sparse;
+  }
+  if (types.size() != layers) {
+    return config.Bad(kTypes, "a list of " + std::to_string(layers) + " names");
+  }
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    sparse.push_back(types[i] == "sparse");
+    if (types[i] != "sparse" && types[i] != "dense") {
+      return config.BadItem(kTypes, i, "dense or sparse");
+    }
+  }
+  return sparse;
+}
+
 absl::Status ReadWindows(const ConfigReader& config, std::uint32_t window,
                          std::uint32_t first_layer, ModelSpec& spec) {
   PENSTOCK_ASSIGN_OR_RETURN(const auto types, config.StringsOr("layer_types"));

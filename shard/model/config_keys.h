@@ -92,6 +92,11 @@ absl::StatusOr<std::uint32_t> ReadPredictionLayers(const ConfigReader& config,
 absl::StatusOr<std::vector<bool>> ReadSparseLayers(const ConfigReader& config,
                                                    std::uint32_t layers);
 
+// The same from `mlp_layer_types`, a list of dense and sparse. Without it the first
+// `first_k_dense_replace` layers are dense, or `dense` without that.
+absl::StatusOr<std::vector<bool>> ReadMlpLayerTypes(const ConfigReader& config,
+                                                    std::uint32_t layers, std::uint32_t dense);
+
 // Windows of all layers from `layer_types` or, without it, of the layers from `first_layer` on.
 absl::Status ReadWindows(const ConfigReader& config, std::uint32_t window,
                          std::uint32_t first_layer, ModelSpec& spec);

@@ -101,10 +101,6 @@ void DecoderBuilder::LearnedPositions(const std::string& table, std::uint32_t of
   Add(PositionsOp{.out = Buffer::kHidden, .table = Table(table, rows), .offset = offset});
 }
 
-void DecoderBuilder::Sinusoids(std::uint32_t offset) {
-  Add(PositionsOp{.out = Buffer::kHidden, .offset = offset});
-}
-
 void DecoderBuilder::PartEmbedding(const std::string& table, std::uint32_t rows) {
   Add(PositionsOp{.out = Buffer::kHidden, .table = Table(table, rows), .parts = rows});
 }
@@ -155,14 +151,6 @@ void DecoderBuilder::AddNorm(Buffer buffer, NormKind kind, const std::string& na
   Add(op);
 }
 
-void DecoderBuilder::RmsNorm(const std::string& name) {
-  AddNorm(Buffer::kHidden, NormKind::kRms, name);
-}
-
-void DecoderBuilder::LayerNorm(const std::string& name) {
-  AddNorm(Buffer::kHidden, NormKind::kLayer, name);
-}
-
 void DecoderBuilder::BranchRmsNorm(const std::string& name) {
   ReduceBranch();
   AddNorm(target_, NormKind::kRms, name);
@@ -210,10 +198,6 @@ void DecoderBuilder::Queries(const std::string& q) {
 void DecoderBuilder::FusedQkv(const std::string& name) { AddQkv(Rows().Fused(name)); }
 
 void DecoderBuilder::QkvByHead(const std::string& name) { AddQkv(Rows().ByHead(name)); }
-
-void DecoderBuilder::QkvByBlock(const std::string& name, std::uint32_t blocks) {
-  AddQkv(Rows().ByBlock(name, blocks));
-}
 
 void DecoderBuilder::ClampQkv(float limit) {
   Add(ClampOp{.buffer = Buffer::kQkv, .limit = limit, .width = heads_.QkvWidth()});
@@ -341,14 +325,33 @@ void DecoderBuilder::Router(const std::string& name, std::uint32_t experts) {
   Add(RowLinear("router", Buffer::kRouter, {{name, experts, {0, experts}}}));
 }
 
-void DecoderBuilder::Mlp(const std::string& up, Activation activation, const std::string& down) {
+Range DecoderBuilder::MlpUp(const std::string& up, Buffer out) {
   const Range mine = MlpColumns();
-  const auto width = static_cast<std::uint32_t>(mine.count);
-  Widen(Buffer::kMlpUp, width);
-  Widen(Buffer::kMlp, width);
-  Add(RowLinear("up", Buffer::kMlpUp, {{up, mlp_width_, mine}}));
-  Add(ActivationOp{
-      .in = Buffer::kMlpUp, .out = Buffer::kMlp, .activation = activation, .width = width});
+  Widen(out, static_cast<std::uint32_t>(mine.count));
+  Widen(Buffer::kMlp, static_cast<std::uint32_t>(mine.count));
+  Add(RowLinear("up", out, {{up, mlp_width_, mine}}));
+  return mine;
+}
+
+void DecoderBuilder::Mlp(const std::string& up, Activation activation, const std::string& down) {
+  const Range mine = MlpUp(up, Buffer::kMlpUp);
+  Add(ActivationOp{.in = Buffer::kMlpUp,
+                   .out = Buffer::kMlp,
+                   .activation = activation,
+                   .width = static_cast<std::uint32_t>(mine.count)});
+  ColumnLinear(down, Buffer::kMlp, mlp_width_, mine);
+}
+
+void DecoderBuilder::XieluMlp(const std::string& up, const std::string& activation,
+                              const std::string& down) {
+  const Range mine = MlpUp(up, Buffer::kXieluUp);
+  const WeightIndex positive = Vector(Name(activation + ".alpha_p"), 1);
+  const WeightIndex negative = Vector(Name(activation + ".alpha_n"), 1);
+  Add(XieluOp{.in = Buffer::kXieluUp,
+              .out = Buffer::kMlp,
+              .positive = positive,
+              .negative = negative,
+              .width = static_cast<std::uint32_t>(mine.count)});
   ColumnLinear(down, Buffer::kMlp, mlp_width_, mine);
 }
 
@@ -356,6 +359,11 @@ void DecoderBuilder::GatedQkv(const std::string& q, const std::string& k, const 
   AddQkv(Rows().BesideGates(q, k, v));
   Widen(Buffer::kAttentionGate, heads_.OutputWidth());
   Add(RowLinear("attention_gate", Buffer::kAttentionGate, Rows().Gates(q)));
+}
+
+void DecoderBuilder::AttentionGateFrom(const std::string& name) {
+  Widen(Buffer::kAttentionGate, heads_.OutputWidth());
+  Add(RowLinear("attention_gate", Buffer::kAttentionGate, Rows().Queries(name)));
 }
 
 void DecoderBuilder::AttentionGate() {
@@ -392,10 +400,6 @@ void DecoderBuilder::ScaleStream(const std::string& tensor) {
 }
 
 // ---- operations ----
-
-void DecoderBuilder::AllReduce(Buffer buffer) {
-  if (part_.world > 1) Add(AllReduceOp{buffer});
-}
 
 LinearOp DecoderBuilder::RowLinear(const std::string& label, Buffer out,
                                    const std::vector<RowSlice>& slices) {

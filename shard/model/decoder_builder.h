@@ -87,7 +87,9 @@ class DecoderBuilder {
   // Adds row position + offset of a table with spec.max_position + offset rows.
   void LearnedPositions(const std::string& table, std::uint32_t offset);
   // Adds sines and cosines of position + offset (PositionsOp).
-  void Sinusoids(std::uint32_t offset);
+  void Sinusoids(std::uint32_t offset) {
+    Add(PositionsOp{.out = Buffer::kHidden, .offset = offset});
+  }
   // Adds the row of a token's part of the text, of a table with `rows` rows.
   void PartEmbedding(const std::string& table, std::uint32_t rows);
   // Logits of the rows that the batch needs, from the last norm. Ends the decoder. They are
@@ -102,8 +104,10 @@ class DecoderBuilder {
   // From here on AddToResidual multiplies the branch.
   void SetResidualScale(float scale) { residual_scale_ = scale; }
   // Norm of the residual stream, for the next Qkv or MLP.
-  void RmsNorm(const std::string& name);
-  void LayerNorm(const std::string& name);  // weight and bias if the checkpoint has them
+  void RmsNorm(const std::string& name) { AddNorm(Buffer::kHidden, NormKind::kRms, name); }
+  void LayerNorm(const std::string& name) {
+    AddNorm(Buffer::kHidden, NormKind::kLayer, name);
+  }  // weight and bias if the checkpoint has them
   // Norm of the branch before it is added.
   void BranchRmsNorm(const std::string& name);
   // Norm of the residual stream that becomes the residual stream, and what the next MLP or Qkv
@@ -127,7 +131,9 @@ class DecoderBuilder {
   // value, then those of the next.
   void QkvByHead(const std::string& name);
   // The same from one matrix of equal blocks: query heads, then their values, then their keys.
-  void QkvByBlock(const std::string& name, std::uint32_t blocks);
+  void QkvByBlock(const std::string& name, std::uint32_t blocks) {
+    AddQkv(Rows().ByBlock(name, blocks));
+  }
   // From here on the rows of queries and keys that spec().rope rotates are stored as pairs of
   // neighbours.
   void SetInterleaved() { interleaved_ = spec_.rope.dim; }
@@ -171,6 +177,8 @@ class DecoderBuilder {
   void Router(const std::string& name, std::uint32_t experts);
   // down(activation(up(x))).
   void Mlp(const std::string& up, Activation activation, const std::string& down);
+  // The same with an xIELU, whose weights are "`activation`.alpha_p" and "`activation`.alpha_n".
+  void XieluMlp(const std::string& up, const std::string& activation, const std::string& down);
   // What follows computes a second branch, which reads the same residual stream.
   void BeginSideBranch();
   // The next BranchRmsNorm adds the second branch first.
@@ -180,6 +188,8 @@ class DecoderBuilder {
   // Queries, keys and values, and a gate for each dimension of the queries: `q` holds the queries
   // of the first head, then its gates, then the next head.
   void GatedQkv(const std::string& q, const std::string& k, const std::string& v);
+  // The same gates from a matrix of their own.
+  void AttentionGateFrom(const std::string& name);
   // Multiplies the result of attention by the sigmoid of those gates.
   void AttentionGate();
   // Adds the branch to the residual stream. Attention and MLP without a call between them are
@@ -197,17 +207,22 @@ class DecoderBuilder {
   friend class LatentAttentionBuilder;
   friend class PerLayerInputsBuilder;
   friend class ProjectedWordsBuilder;
+  friend class ShortConvBuilder;
 
   void SetWidths();
   void Embed(const std::string& table, const std::string& head, Buffer out, float scale);
   void Add(const Op& op) { ops_->push_back(op); }
-  void AllReduce(Buffer buffer);
+  void AllReduce(Buffer buffer) {
+    if (part_.world > 1) Add(AllReduceOp{buffer});
+  }
   void AddNorm(Buffer buffer, NormKind kind, const std::string& name);
   // The product of the queries, keys and values.
   void AddQkv(const std::vector<RowSlice>& slices);
   QkvRows Rows() const {
     return {all_heads_, heads_, part_.rank * heads_.query_heads, first_kv_head_, interleaved_};
   }
+  // The first product of an MLP without a gate. Gives the columns of this rank.
+  Range MlpUp(const std::string& up, Buffer out);
   void GatedUp(const std::vector<RowSlice>& slices, const std::string& down, Activation activation);
   // The sum of the branch over the ranks, if it is not made yet.
   void ReduceBranch();

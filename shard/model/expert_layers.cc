@@ -28,6 +28,12 @@ class ExpertsBuilder {
         [&](std::uint32_t index) { return StackedExpert(experts, stacks, sizes, index); });
   }
 
+  void OfRows(const ExpertRows& names, const Routing& routing, Activation activation) {
+    const ExpertSizes sizes = SizesOf(routing);
+    Add(routing, activation, false,
+        [&](std::uint32_t index) { return ExpertOfRows(names, sizes, index); });
+  }
+
   void Interleaved(const std::string& experts, const Routing& routing, const BoundedGate& gate) {
     const ExpertSizes sizes = SizesOf(routing);
     const ExpertStacks stacks{Name(experts) + ".gate_up_proj", Name(experts) + ".down_proj", true,
@@ -172,6 +178,13 @@ void AddStackedExperts(DecoderBuilder& b, const ExpertStacks& stacks, const Rout
   named.gate_up = builder.Name(stacks.gate_up);
   named.down = builder.Name(stacks.down);
   builder.Stacked(builder.Name("experts"), named, routing, weigh_inputs, activation);
+}
+
+void AddRowStackedExperts(DecoderBuilder& b, const ExpertRows& names, const Routing& routing,
+                          Activation activation) {
+  ExpertsBuilder builder(b);
+  builder.OfRows({builder.Name(names.gate), builder.Name(names.up), builder.Name(names.down)},
+                 routing, activation);
 }
 
 void AddInterleavedExperts(DecoderBuilder& b, const std::string& experts, const Routing& routing,

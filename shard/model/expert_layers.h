@@ -26,6 +26,11 @@ void AddExperts(DecoderBuilder& b, const std::string& experts, const std::string
 void AddStackedExperts(DecoderBuilder& b, const ExpertStacks& stacks, const Routing& routing,
                        bool weigh_inputs = false, Activation activation = Activation::kSilu);
 
+// The same with experts whose matrices follow each other in one matrix. Names are relative to the
+// layer.
+void AddRowStackedExperts(DecoderBuilder& b, const ExpertRows& names, const Routing& routing,
+                          Activation activation);
+
 // The same with the bounded gate, and gate and up rows that alternate.
 void AddInterleavedExperts(DecoderBuilder& b, const std::string& experts, const Routing& routing,
                            const BoundedGate& gate);

@@ -57,6 +57,17 @@ ExpertTargets StackedExpert(const std::string& experts, const ExpertStacks& stac
   return targets;
 }
 
+ExpertTargets ExpertOfRows(const ExpertRows& names, const ExpertSizes& sizes, std::uint32_t index) {
+  const Range all{0, sizes.hidden};
+  const Range mine{index * sizes.width + sizes.mine.first, sizes.mine.count};
+  const std::uint64_t rows = sizes.experts * sizes.width;
+  ExpertTargets targets = EmptyTargets(names.gate, sizes, index);
+  targets.gate_up.parts = {{names.gate, {rows, sizes.hidden}, mine, all, 0},
+                           {names.up, {rows, sizes.hidden}, mine, all, mine.count}};
+  targets.down.parts = {{names.down, {sizes.hidden, rows}, all, mine, 0, true}};
+  return targets;
+}
+
 ExpertTargets InterleavedBiases(const std::string& experts, const ExpertSizes& sizes,
                                 std::uint32_t index) {
   const std::string label = experts + "." + std::to_string(index) + ".";

@@ -41,6 +41,15 @@ struct ExpertStacks {
 ExpertTargets StackedExpert(const std::string& experts, const ExpertStacks& stacks,
                             const ExpertSizes& sizes, std::uint32_t index);
 
+// Three matrices [experts * width, hidden] with the rows of one expert after those of the other.
+// Those of `down` are stored as [inputs, outputs]. Names are whole.
+struct ExpertRows {
+  std::string gate;
+  std::string up;
+  std::string down;
+};
+ExpertTargets ExpertOfRows(const ExpertRows& names, const ExpertSizes& sizes, std::uint32_t index);
+
 // The biases of alternating stacks: vectors of the stacks "`experts`.gate_up_proj_bias" and
 // "`experts`.down_proj_bias".
 ExpertTargets InterleavedBiases(const std::string& experts, const ExpertSizes& sizes,

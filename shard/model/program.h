@@ -193,11 +193,31 @@ struct ActivationOp {
   std::uint32_t width = 0;
 };
 
+// out = xIELU(in) (arXiv:2411.13010), `width` columns. With p = softplus(positive) and
+// n = 0.5 + softplus(negative), two weights that are one number each:
+//
+//   x > 0:  p x^2 + 0.5 x
+//   else:   n (e^min(x, -1e-6) - 1 - x) + 0.5 x
+struct XieluOp {
+  static constexpr std::string_view kName = "xIELU";
+  static constexpr float kBeta = 0.5f;
+  static constexpr float kLeast = -1e-6f;
+  Buffer in = Buffer::kNone;
+  Buffer out = Buffer::kNone;
+  WeightIndex positive = kNoWeight;
+  WeightIndex negative = kNoWeight;
+  std::uint32_t width = 0;
+};
+
 // How the experts of a row are chosen from its scores s.
 struct Routing {
   enum class Kind : std::uint8_t {
     kSoftmax,  // the weights are softmax(s)
     kSigmoid,  // the weights are sigmoid(s)
+    // The best is chosen again and again, without those before. With its score m, its weight is its
+    // part of the softmax over the scores s left with (m - s) / max(|s|, m) <= mixer_distance. No
+    // other member counts.
+    kSparseMixer,
   };
   Kind kind = Kind::kSoftmax;
   std::uint32_t experts = 0;
@@ -211,6 +231,7 @@ struct Routing {
   bool renormalized = false;             // weights are divided by the sum of those chosen
   float scale = 1.0f;                    // multiplies the weights
   float score_scale = 1.0f;              // multiplies the scores
+  float mixer_distance = 0.0f;           // of kSparseMixer
   WeightIndex expert_scale = kNoWeight;  // multiplies the weight of each expert; none = ones
 };
 
@@ -339,6 +360,22 @@ struct DeltaNetOp {
   std::uint32_t DecayColumn() const { return BetaColumn() + shape.heads; }
 };
 
+// A gated short convolution (LFM2), computed token by token in float32. A row of `in` holds b, c
+// and x, shape.channels columns each. With the inputs before it from the state of the sequence,
+// which is Program::states[state] and has no heads:
+//
+//   out = c * (causal depthwise convolution of b * x, + bias)            b * x in `mixed`
+struct ShortConvOp {
+  static constexpr std::string_view kName = "short convolution";
+  Buffer in = Buffer::kNone;
+  Buffer mixed = Buffer::kNone;
+  Buffer out = Buffer::kNone;
+  std::uint32_t state = 0;
+  StateShape shape;
+  WeightIndex convolution = kNoWeight;  // [channels, shape.inputs + 1], the newest input last
+  WeightIndex bias = kNoWeight;         // [channels]; none = zeros
+};
+
 // buffer = sum over the ranks.
 struct AllReduceOp {
   static constexpr std::string_view kName = "all-reduce";
@@ -396,11 +433,11 @@ struct HeadLinearOp {
   std::vector<WeightIndex> matrices;  // of each head
 };
 
-using Op =
-    std::variant<EmbedOp, PositionsOp, NormOp, LinearOp, HeadNormOp, RopeKvWriteOp, AttentionOp,
-                 GatedActivationOp, ActivationOp, ExpertsOp, GateRowsOp, AllReduceOp, SelectRowsOp,
-                 ScaleLogitsOp, AllGatherOp, GroupNormOp, MultiplyOp, ScaleOp, LatentWriteOp,
-                 HeadLinearOp, GateOp, DeltaNetOp, SquaresOp, WidthNormOp, ClampOp>;
+using Op = std::variant<EmbedOp, PositionsOp, NormOp, LinearOp, HeadNormOp, RopeKvWriteOp,
+                        AttentionOp, GatedActivationOp, ActivationOp, ExpertsOp, GateRowsOp,
+                        AllReduceOp, SelectRowsOp, ScaleLogitsOp, AllGatherOp, GroupNormOp,
+                        MultiplyOp, ScaleOp, LatentWriteOp, HeadLinearOp, GateOp, DeltaNetOp,
+                        SquaresOp, WidthNormOp, ClampOp, XieluOp, ShortConvOp>;
 
 // The name of an operation, for messages.
 inline std::string_view NameOf(const Op& op) {

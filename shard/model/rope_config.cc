@@ -82,8 +82,13 @@ absl::Status ReadLongrope(const ConfigReader& config, const ConfigReader& scalin
   const double extended = static_cast<double>(spec.max_position) / original;
   PENSTOCK_ASSIGN_OR_RETURN(const double factor,
                             scaling.NumberOr("factor", extended, 1e-3, kMaxFactor));
-  const double inferred =
-      factor <= 1.0 ? 1.0 : std::sqrt(1.0 + std::log(factor) / std::log(original));
+  double inferred = factor <= 1.0 ? 1.0 : std::sqrt(1.0 + std::log(factor) / std::log(original));
+  if (scaling.Has("short_mscale")) {  // Phi-3.5-MoE says it
+    PENSTOCK_ASSIGN_OR_RETURN(inferred, scaling.Number("short_mscale", 1e-3, 1e3));
+    PENSTOCK_ASSIGN_OR_RETURN(const double longer,
+                              scaling.NumberOr("long_mscale", inferred, 1e-3, 1e3));
+    if (longer != inferred) return scaling.Bad("long_mscale", "the same as `short_mscale`");
+  }
   PENSTOCK_ASSIGN_OR_RETURN(rope.attention_factor,
                             scaling.NumberOr("attention_factor", inferred, 1e-3, 1e3));
   return absl::OkStatus();

@@ -9,6 +9,20 @@
 
 namespace penstock::shard {
 
+namespace {
+
+// The most forced tokens that are found at once.
+constexpr std::size_t kMostForced = 64;
+
+void Keep(std::span<const TokenId> tokens, std::vector<TokenId>& context) {
+  constexpr std::size_t kMost = text::GrammarMatcher::kForcedContext;
+  tokens = tokens.last(std::min(tokens.size(), kMost));
+  context.insert(context.end(), tokens.begin(), tokens.end());
+  if (context.size() > kMost) context.erase(context.begin(), context.end() - kMost);
+}
+
+}  // namespace
+
 GrammarMasks::GrammarMasks(std::uint32_t slots, GrammarCache& cache)
     : cache_(cache), cells_(slots), worker_([this] { Work(); }), compiler_([this] { Compile(); }) {}
 
@@ -23,15 +37,21 @@ GrammarMasks::~GrammarMasks() {
   compiler_.join();
 }
 
-void GrammarMasks::Start(SlotId slot, const GrammarSpec& spec, std::span<const TokenId> generated) {
+void GrammarMasks::Start(SlotId slot, const GrammarSpec& spec, std::span<const TokenId> generated,
+                         const ForcingRule& rule) {
   End(slot);
   auto cell = std::make_shared<Cell>();
   cell->spec = spec;
+  cell->forces = rule.forces;
+  cell->never.assign(rule.never.begin(), rule.never.end());
+  Keep(rule.prompt, cell->context);
   cells_[slot.value()] = std::move(cell);
   Ask(slot, {generated.begin(), generated.end()});
 }
 
-void GrammarMasks::Advance(SlotId slot, TokenId token) { Ask(slot, {token}); }
+void GrammarMasks::Advance(SlotId slot, std::span<const TokenId> tokens) {
+  Ask(slot, {tokens.begin(), tokens.end()});
+}
 
 void GrammarMasks::End(SlotId slot) {
   const std::shared_ptr<Cell> cell = std::exchange(cells_[slot.value()], nullptr);
@@ -87,7 +107,14 @@ absl::StatusOr<GrammarMasks::Row> GrammarMasks::Get(SlotId slot) {
                                        std::to_string(kLongestWait.count()) + " s");
   }
   if (!cell.status.ok()) return cell.status;
-  return Row{cell.mask, cell.only_end};
+  return Row{cell.mask, cell.only_end, cell.forced};
+}
+
+std::span<const TokenId> GrammarMasks::Forced(SlotId slot) {
+  const Cell& cell = *cells_[slot.value()];
+  const std::lock_guard lock(mutex_);
+  if (cell.busy || !cell.status.ok()) return {};
+  return cell.forced;
 }
 
 void GrammarMasks::Finish(Cell& cell, absl::Status status) {
@@ -138,9 +165,30 @@ absl::Status GrammarMasks::Move(Cell& cell, std::span<const TokenId> tokens) {
     cell.mask.resize(text::MaskWords(cache_.rows()));
   }
   if (!tokens.empty()) PENSTOCK_RETURN_IF_ERROR(cell.matcher->Accept(tokens));
-  PENSTOCK_RETURN_IF_ERROR(cell.matcher->Mask(cell.mask));
-  PENSTOCK_ASSIGN_OR_RETURN(const auto where, cell.matcher->Where());
-  cell.only_end = where.complete;
+  Keep(tokens, cell.context);
+  const bool follows = tokens.size() < cell.forced.size() &&
+                       std::equal(tokens.begin(), tokens.end(), cell.forced.begin());
+  if (follows) {
+    cell.forced.erase(cell.forced.begin(), cell.forced.begin() + tokens.size());
+  } else {
+    cell.forced.clear();
+    PENSTOCK_RETURN_IF_ERROR(cell.matcher->Mask(cell.mask));
+    PENSTOCK_ASSIGN_OR_RETURN(const auto where, cell.matcher->Where());
+    cell.only_end = where.complete;
+    if (cell.forces) PENSTOCK_RETURN_IF_ERROR(FindForced(cell));
+  }
+  if (cell.forced.empty()) return absl::OkStatus();
+  std::fill(cell.mask.begin(), cell.mask.end(), 0u);
+  Add(cell.forced.front(), cell.mask);
+  return absl::OkStatus();
+}
+
+absl::Status GrammarMasks::FindForced(Cell& cell) {
+  PENSTOCK_ASSIGN_OR_RETURN(cell.forced,
+                            cell.matcher->Forced(cell.mask, cell.context, kMostForced));
+  const auto end = std::find_first_of(cell.forced.begin(), cell.forced.end(), cell.never.begin(),
+                                      cell.never.end());
+  cell.forced.erase(end, cell.forced.end());
   return absl::OkStatus();
 }
 

@@ -1,7 +1,8 @@
-// The grammar masks of the running sequences: which tokens each may take next. One thread computes
-// the next mask as soon as a token is known, while the model computes the next step. So a mask is
-// usually ready before it is needed. Another thread compiles grammars that the cache does not have;
-// it does not delay the masks of other sequences.
+// The grammar masks of the running sequences: which tokens each may take next, and which it must
+// take where its grammar leaves one text. One thread computes the next mask as soon as a token is
+// known, while the model computes the next step. So a mask is usually ready before it is needed.
+// Another thread compiles grammars that the cache does not have; it does not delay the masks of
+// other sequences.
 //
 // The calls for one slot are Start, then Get and Advance in turn, then End.
 //
@@ -35,6 +36,13 @@
 
 namespace penstock::shard {
 
+// Whether and how a grammar forces tokens, and what they follow.
+struct ForcingRule {
+  bool forces = false;              // one text becomes the tokenizer's own tokens
+  std::span<const TokenId> prompt;  // before the output
+  std::span<const TokenId> never;   // tokens that are not forced, because they mean more
+};
+
 class GrammarMasks {
  public:
   static constexpr std::chrono::seconds kLongestWait{30};
@@ -46,8 +54,10 @@ class GrammarMasks {
   GrammarMasks& operator=(const GrammarMasks&) = delete;
 
   // `generated` is the output so far, of a restarted sequence.
-  void Start(SlotId slot, const GrammarSpec& spec, std::span<const TokenId> generated);
-  void Advance(SlotId slot, TokenId token);
+  void Start(SlotId slot, const GrammarSpec& spec, std::span<const TokenId> generated,
+             const ForcingRule& rule = {});
+  void Advance(SlotId slot, std::span<const TokenId> tokens);
+  void Advance(SlotId slot, TokenId token) { Advance(slot, {&token, 1}); }
   void End(SlotId slot);
   bool Holds(SlotId slot) const { return cells_[slot.value()] != nullptr; }
 
@@ -57,9 +67,12 @@ class GrammarMasks {
   struct Row {
     std::span<std::uint32_t> allowed;  // a TokenMask; the caller may change it until Advance
     bool only_end = false;             // only the end of the output may follow
+    std::span<const TokenId> forced;   // tokens that must follow; `allowed` has only the first
   };
   // The mask for the next token. Waits if it is not ready.
   absl::StatusOr<Row> Get(SlotId slot);
+  // The tokens that must follow. Empty as well if the mask is not ready. Valid until Advance.
+  std::span<const TokenId> Forced(SlotId slot);
 
  private:
   // One sequence. A worker owns it while `busy`, otherwise the model thread.
@@ -73,6 +86,10 @@ class GrammarMasks {
     std::unique_ptr<text::GrammarMatcher> matcher;
     std::vector<std::uint32_t> mask;
     bool only_end = false;
+    bool forces = false;
+    std::vector<TokenId> never;
+    std::vector<TokenId> context;  // the last tokens, as GrammarMatcher::Forced needs them
+    std::vector<TokenId> forced;
   };
   struct Job {
     std::shared_ptr<Cell> cell;
@@ -92,6 +109,7 @@ class GrammarMasks {
   void Compile();
   bool Compiled(Cell& cell);
   absl::Status Move(Cell& cell, std::span<const TokenId> tokens);
+  absl::Status FindForced(Cell& cell);
 
   GrammarCache& cache_;
   std::vector<std::shared_ptr<Cell>> cells_;  // by slot; null: no grammar

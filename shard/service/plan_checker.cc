@@ -405,8 +405,11 @@ absl::Status PlanChecker::ObserveSequence(const SequenceResult& result, const Se
         "sequences.committed_length", result.committed_length,
         "from " + std::to_string(least) + " to " + std::to_string(most) + Of(segment.slot));
   }
+  // Every computed row gives a token, but for the last one if its mask is late.
+  const std::uint32_t rows = computes ? result.committed_length - slot.committed : 1;
   slot.committed = result.committed_length;
-  slot.selection_pending = no_token && slot.candidates == 0 && slot.computed == slot.prompt_length;
+  slot.selection_pending = slot.grammar && result.tokens.size() < rows && slot.candidates == 0 &&
+                           slot.computed == slot.prompt_length;
   return absl::OkStatus();
 }
 

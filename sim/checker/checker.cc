@@ -43,12 +43,14 @@ void Checker::Check(const Input& input, const Outputs& out, const Snapshot& stat
       oracle_.AllowFailure(request, FailureKind::kTooLarge);
     }
   }
+  queue_.shares().TakeOutputs(out);
   WalkOutputs(out);
   CheckStarted(out);
   oracle_.Check(out.events, requests_);
   std::erase_if(alive_, [this](RequestId id) { return requests_.at(id).done(); });
   CheckCounters(state);
   queue_.CheckReasons(state);
+  queue_.shares().CheckBound();
   CheckDecisionCounts(out);
   CheckProgress();
   CheckWorstCases();
@@ -71,6 +73,8 @@ void Checker::On(const Arrival& arrival) {
     oracle_.ExpectFailure(request, FailureKind::kTooLarge);
   } else if (before >= config_.max_waiting_requests) {
     oracle_.ExpectFailure(request, FailureKind::kQueueFull);
+  } else {
+    queue_.shares().Arrive(request);
   }
   request.most_steps = queue_.MostSteps();
 }
@@ -78,6 +82,7 @@ void Checker::On(const Arrival& arrival) {
 void Checker::On(const Cancel& cancel) {
   const auto it = requests_.find(cancel.request);
   if (it == requests_.end() || it->second.done()) return;
+  queue_.shares().Leave(it->second);
   EndSequence(it->second);
   oracle_.ExpectEnd(it->second, FinishReason::kCancelled, it->second.received());
 }
@@ -92,6 +97,7 @@ void Checker::On(const FinishAt& finish) {
     request.finish_at = std::min(finish.token_count, request.finish_at.value_or(UINT32_MAX));
     return;
   }
+  queue_.shares().Leave(request);
   EndSequence(request);
   oracle_.ExpectEnd(request, FinishReason::kStopString, finish.token_count);
 }
@@ -244,6 +250,7 @@ void Checker::TakeDecision(const Decision& decision) {
   if (decision.kind == DecisionKind::kQueued) queue_.TakeQueued(request->second);
   if (decision.kind == DecisionKind::kRefused) {
     request->second.refused = true;
+    queue_.shares().Leave(request->second);
     --refusals_left_;
   }
   if (decision.kind == DecisionKind::kAdmitted) TakeAdmission(decision, request->second);
@@ -326,13 +333,17 @@ void Checker::TakeAdmission(const Decision& decision, Request& request) {
   // A batch of equal lengths may overtake others, but its first member may not.
   const bool equals = config_.batching == Batching::kStatic &&
                       config_.static_grouping == scheduler::StaticGrouping::kEqual;
-  if (!equals || group->second.running() == 0) {
+  const bool in_turn = !equals || group->second.running() == 0;
+  if (!request.restart()) queue_.shares().Admit(request, group->second, in_turn);
+  if (in_turn) {
     queue_.CheckOrder(request, group->second);
     queue_.CountOvertakes(request, group->second);
   }
   for (const RequestId id : alive_) {
     Request& waits = requests_.at(id);
-    if (!request.restart() && waits.place < request.place) ++waits.passed;
+    const bool older = waits.place < request.place;
+    const bool same = waits.arrival.account == request.arrival.account;
+    if (!request.restart() && older && same) ++waits.passed;
   }
   request.due = !request.restart() && queue_.IsDue(request);
   request.at_start = request.received();
@@ -414,9 +425,13 @@ void Checker::CheckProgress() {
 }
 
 // The front of the group's queue with first-come order.
-const RequestModel* Checker::FirstWaiting(const GroupModel& group) const {
-  const auto before = [](const Request& a, const Request& b) {
-    return a.restart() != b.restart() ? a.restart() : a.order < b.order;
+const RequestModel* Checker::FirstWaiting(const GroupModel& group) {
+  const auto before = [this](const Request& a, const Request& b) {
+    if (a.restart() != b.restart()) return a.restart();
+    const auto turn_of_a = queue_.shares().TurnOf(a);
+    const auto turn_of_b = queue_.shares().TurnOf(b);
+    const bool same = a.restart() || turn_of_a == turn_of_b;
+    return same ? a.order < b.order : turn_of_a < turn_of_b;
   };
   const Request* first = nullptr;
   for (const RequestId id : alive_) {

@@ -4,8 +4,8 @@
 // can check a recorded run as well as a simulated one.
 //
 // KvModel checks G1. EventOracle checks G2 and G3. GroupModel checks G3, G4, G5 and G8. Checker
-// and QueueModel check G6 and G7, LossModel checks G10. G9 (same inputs, same outputs) needs a
-// second core: see sim/run.h.
+// and QueueModel check G6 and G7, LossModel checks G10, ShareModel G11. G9 (same inputs, same
+// outputs) needs a second core: see sim/run.h.
 //
 // After the first finding the model may be wrong, so later findings may be consequences of it.
 #pragma once
@@ -83,7 +83,7 @@ class Checker {
   void CheckCounters(const scheduler::Snapshot& state);
   void CheckProgress();
   void CheckQueue(GroupId id, const GroupModel& group);
-  const Request* FirstWaiting(const GroupModel& group) const;
+  const Request* FirstWaiting(const GroupModel& group);
   void CheckWorstCases();
 
   const scheduler::Config config_;

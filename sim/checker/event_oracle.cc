@@ -29,6 +29,7 @@ std::string DescribeTokens(std::uint32_t first, std::span<const SampledToken> to
   std::string text = "tokens from " + std::to_string(first) + ":";
   for (std::size_t i = 0; i < count; ++i) {
     text += " " + std::to_string(tokens[i].token);
+    if (tokens[i].forced) text += " forced";
     if (tokens[i].logprob == 0.0f && tokens[i].alternatives.empty()) continue;
     text += " at " + Number(tokens[i].logprob);
     for (const TokenLogprob& other : tokens[i].alternatives) {

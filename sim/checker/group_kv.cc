@@ -9,7 +9,8 @@ namespace {
 std::uint64_t MostWindowBlocks(const scheduler::Config& config, const GroupCapacity& capacity) {
   if (capacity.window == 0) return 0;
   const std::uint32_t chunk = std::min(config.max_step_tokens, capacity.max_step_tokens);
-  const std::uint32_t decodes = config.pipeline_depth * config.max_decode_rows;
+  const std::uint32_t rows = std::max(config.max_decode_rows, 1 + capacity.forced_tokens);
+  const std::uint32_t decodes = config.pipeline_depth * rows;
   return BlocksFor(capacity.window + std::max(chunk, decodes), capacity.block_size) + 1;
 }
 

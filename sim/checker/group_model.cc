@@ -214,8 +214,8 @@ std::uint32_t GroupModel::PlanDecode(const Segment& segment, const RequestModel&
     Complain("G3", Name(sequence.request) + " decodes before its prompt is planned");
   }
   const bool contrastive = sequence.candidates > 0;
-  const bool wrong =
-      contrastive ? rows != sequence.candidates : rows == 0 || rows > config_.max_decode_rows;
+  const std::uint32_t most_rows = MostRows(request.arrival);
+  const bool wrong = contrastive ? rows != sequence.candidates : rows == 0 || rows > most_rows;
   if (wrong) Complain("G5", std::to_string(rows) + " rows of a decode");
   const std::uint32_t tokens = contrastive ? 1 : rows;
   if (sequence.base + most + tokens > request.Last()) {
@@ -458,7 +458,7 @@ bool GroupModel::HasRoomForAll(const std::map<RequestId, RequestModel>& requests
   Blocks blocks{kv().retiring(), window_kv().retired_holders()};
   for (const auto& [id, request] : requests) {
     if (request.group != id_) continue;
-    const std::uint64_t tokens = request.WorstCase() + config_.max_decode_rows;
+    const std::uint64_t tokens = request.WorstCase() + MostRows(request.arrival);
     blocks.in_full += BlocksFor(tokens, capacity_.block_size);
     blocks.in_window += kv_.WindowBlocksFor(tokens);
   }

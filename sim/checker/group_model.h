@@ -72,6 +72,11 @@ class GroupModel {
     return share > 0 ? std::min(share, step_tokens()) : step_tokens();
   }
 
+  // Of a decode without candidates.
+  std::uint32_t MostRows(const scheduler::Arrival& arrival) const {
+    return arrival.grammar.empty() ? config_.max_decode_rows : 1 + capacity_.forced_tokens;
+  }
+
   // A decision admits the request; the plan that starts it may follow later.
   void Admit(RequestModel& request);
   void CheckPlan(const scheduler::PlanOut& out, const scheduler::StepInfo& info,

@@ -21,6 +21,12 @@ void QueueModel::Enter(RequestModel& request) {
   request.passed = request.overtaken = 0;
 }
 
+void QueueModel::TakeQueued(RequestModel& request) {
+  if (!request.ran()) return;
+  request.place = ++places_;
+  if (request.yielded && request.waiting()) shares_.Return(request);
+}
+
 bool QueueModel::IsDue(const RequestModel& request) const {
   const std::uint64_t most = config_.starvation_steps;
   return config_.order == Order::kLearned && most > 0 && steps_ - request.since >= most;
@@ -65,8 +71,8 @@ void QueueModel::TakePreemption(const Decision& decision, RequestModel& request,
   }
 }
 
-// Only a request that was admitted as due gives its place up, after its quantum, to the one that
-// came first of those that wait and is due as well.
+// Only a request that was admitted as due gives its place up, after its quantum, to one that is due
+// as well. That one came first of its account, whose turn it is.
 void QueueModel::TakeYield(const Decision& decision, RequestModel& request,
                            const GroupModel& group) {
   const std::string name = Name(request.arrival.request);
@@ -79,9 +85,13 @@ void QueueModel::TakeYield(const Decision& decision, RequestModel& request,
   for (const RequestId id : alive_) {
     const RequestModel& other = requests_.at(id);
     if (!other.waiting() || other.refused || other.restart()) continue;
+    if (other.arrival.account != due->second.arrival.account) continue;
     if (other.place < due->second.place) {
       findings_.Add("G6", name + " yields to another than " + Name(id) + ", which came first");
     }
+  }
+  if (!shares_.IsTurn(due->second, group)) {
+    findings_.Add("G11", name + " yields to " + Name(due->first) + ", whose turn it is not");
   }
   const std::uint32_t tokens = request.received() - request.at_start;
   if (!request.due || tokens < config_.starvation_quantum) {
@@ -90,7 +100,7 @@ void QueueModel::TakeYield(const Decision& decision, RequestModel& request,
 }
 
 // The admitted request is the front of the group's queue: a preempted request, or the oldest one
-// that was overtaken as often as allowed, or the first in the order.
+// of its account that was overtaken as often as allowed, or the first in the order.
 void QueueModel::CheckOrder(const RequestModel& admitted, const GroupModel& group) const {
   if (config_.order == Order::kLongestPrefix) return;
   const bool learned = config_.order == Order::kLearned;  // its ranks depend on prefix caches
@@ -115,6 +125,7 @@ void QueueModel::CheckOrder(const RequestModel& admitted, const GroupModel& grou
       return findings_.Add("G6", Name(admitted.arrival.request) + " is admitted before " +
                                      Name(id) + ", which was preempted");
     }
+    if (request.arrival.account != admitted.arrival.account) continue;
     if (earlier(oldest, request)) oldest = &request;
     if (group.Fits(request) && earlier(fitting, request)) fitting = &request;
     const auto rank = std::make_pair(key(request), request.order);
@@ -143,8 +154,8 @@ void QueueModel::CheckBatch(const RequestModel& admitted, const GroupModel& grou
   findings_.Add("G5", Name(admitted.arrival.request) + " joins a batch that has no place for it");
 }
 
-// A waiting request is overtaken if it arrived before the admitted one and fits the group. A
-// preempted request comes before all new ones, so it overtakes only older preempted ones.
+// A waiting request is overtaken if it arrived before the admitted one of its account and fits the
+// group. A preempted request comes before all new ones, so it overtakes only older preempted ones.
 void QueueModel::CountOvertakes(const RequestModel& admitted, const GroupModel& group) {
   const bool restart = admitted.restart();
   const std::uint32_t bound = MaxOvertakes();
@@ -155,6 +166,7 @@ void QueueModel::CountOvertakes(const RequestModel& admitted, const GroupModel& 
         waits.restart() ? waits.order >= admitted.order : waits.place >= admitted.place;
     if (later) continue;
     if (restart && !waits.restart()) continue;
+    if (!waits.restart() && waits.arrival.account != admitted.arrival.account) continue;
     if (waits.restart()) {
       findings_.Add("G6", Name(id) + " was preempted, waits, and is overtaken by " +
                               Name(admitted.arrival.request));
@@ -175,13 +187,14 @@ std::uint64_t QueueModel::MostSteps() const {
                       config_.admission == scheduler::AdmissionMode::kGuaranteed &&
                       config_.batching == scheduler::Batching::kContinuous &&
                       config_.prefill == scheduler::Prefill::kChunked;
-  if (!simple) return 0;
+  if (!simple || shares_.several()) return 0;
   std::uint64_t steps = 0;
   for (const RequestId id : alive_) steps += requests_.at(id).WorstCase() + config_.pipeline_depth;
   return steps;
 }
 
 void QueueModel::CountWaiting(const GroupCapacity& capacity) {
+  if (shares_.several()) return;
   // Each request before it may be computed twice.
   const bool twice = capacity.length_rule == LengthRule::kRecompute;
   for (const RequestId id : alive_) {

@@ -1,6 +1,7 @@
-// The order of waiting requests, and of the victims of preemption (G6, G7). Exact: it names the one
-// request that the core must choose. The order longest-prefix depends on the prefix cache, which no
-// output shows, so only its bounds are checked (QueueModel::CountOvertakes).
+// The order of waiting requests and of the victims of preemption (G6, G7), and whose turn it is
+// (G11). Exact: it names the one request that the core must choose. The order longest-prefix
+// depends on the prefix cache, which no output shows, so only its bounds are checked
+// (QueueModel::CountOvertakes).
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "sim/checker/findings.h"
 #include "sim/checker/group_model.h"
 #include "sim/checker/request_model.h"
+#include "sim/checker/share_model.h"
 
 namespace penstock::sim {
 
@@ -25,10 +27,11 @@ class QueueModel {
              const std::set<RequestId>& alive, Findings& findings)
       : config_(config), requests_(requests), alive_(alive), findings_(findings) {}
 
+  ShareModel& shares() { return shares_; }
   std::uint32_t MaxOvertakes() const;
   // It came to the queue, and the core says so: their order is that of these decisions.
   void Enter(RequestModel& request);
-  void TakeQueued(RequestModel& request) { request.place = ++places_; }
+  void TakeQueued(RequestModel& request);
   // A group made a step.
   void CountStep() { ++steps_; }
   // Order learned: it waited as many steps as a request may wait, and is next.
@@ -36,7 +39,7 @@ class QueueModel {
   // Call before the request changes its state.
   void TakePreemption(const Decision& decision, RequestModel& request, const GroupModel& group);
   void CountOvertakes(const RequestModel& admitted, const GroupModel& group);
-  // G6 as a number of steps, for first-come order with full reservations; else 0.
+  // G6 as a number of steps, for first-come order with full reservations and one account; else 0.
   std::uint64_t MostSteps() const;
   // A result of the only group arrived.
   void CountWaiting(const GroupCapacity& capacity);
@@ -63,6 +66,7 @@ class QueueModel {
   std::map<RequestId, RequestModel>& requests_;
   const std::set<RequestId>& alive_;
   Findings& findings_;
+  ShareModel shares_{requests_, alive_, findings_};
   std::map<std::optional<GroupId>, Batch> batches_;
   std::uint64_t places_ = 0;
   std::uint64_t steps_ = 0;

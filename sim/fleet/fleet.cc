@@ -43,7 +43,8 @@ class Fleet {
   }
 
   absl::StatusOr<FleetResult> Run() {
-    const Calibration table = WarmUpTable(options_.step_time);
+    const Calibration table =
+        options_.warm_up ? *options_.warm_up : WarmUpTable(options_.step_time);
     for (std::uint32_t i = 0; i < options_.groups; ++i) {
       Apply(scheduler::GroupUp{GroupId(i), Epoch(1), options_.capacity, table});
     }
@@ -91,18 +92,23 @@ class Fleet {
     RequestRecord& record = result_.requests[arrive.index];
     record.arrival = request.arrival;
     record.prompt_tokens = request.prompt_tokens;
-    scheduler::Arrival arrival;
+    scheduler::Arrival arrival =
+        options_.make_request ? options_.make_request(arrive.index) : FromTrace(arrive.index);
     arrival.request = RequestId(arrive.index + 1);
-    arrival.prompt = MakePrompt(trace_, arrive.index);
-    arrival.max_new_tokens = std::max(request.output_tokens, options_.declared_output.value_or(1));
-    arrival.ignore_eos = true;
-    if (!options_.forecasts.empty()) {
-      const bool learned = options_.config.order == scheduler::Order::kLearned;
-      arrival.length_given = !learned;  // a given length would bound the forecast by the truth
-      (learned ? arrival.ranked_tokens : arrival.predicted_tokens) =
-          options_.forecasts[arrive.index];
-    }
     Apply(std::move(arrival));
+  }
+
+  scheduler::Arrival FromTrace(std::size_t index) const {
+    const std::uint32_t output = trace_.requests[index].output_tokens;
+    scheduler::Arrival arrival;
+    arrival.prompt = MakePrompt(trace_, index);
+    arrival.max_new_tokens = std::max(output, options_.declared_output.value_or(1));
+    arrival.ignore_eos = true;
+    if (options_.forecasts.empty()) return arrival;
+    const bool learned = options_.config.order == scheduler::Order::kLearned;
+    arrival.length_given = !learned;  // a given length would bound the forecast by the truth
+    (learned ? arrival.ranked_tokens : arrival.predicted_tokens) = options_.forecasts[index];
+    return arrival;
   }
 
   void Happen(scheduler::StepDone& done) { Apply(std::move(done)); }
@@ -170,7 +176,8 @@ class Fleet {
     last_token_[index] = Now();
     record.output_tokens = tokens.first_index + static_cast<std::uint32_t>(tokens.tokens.size());
     const std::uint32_t wanted = trace_.requests[index].output_tokens;
-    if (options_.declared_output && record.output_tokens >= wanted) {
+    const bool end_is_found = options_.declared_output || options_.make_request;
+    if (end_is_found && record.output_tokens >= wanted) {
       ends_.push_back({request, wanted});
     }
   }

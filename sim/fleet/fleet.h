@@ -17,6 +17,7 @@
 #include "common/plan/group.h"
 #include "common/time.h"
 #include "scheduler/config.h"
+#include "scheduler/input.h"
 #include "scheduler/step/step_shape.h"
 #include "sim/trace/trace.h"
 
@@ -39,6 +40,11 @@ struct FleetOptions {
   // One predicted output length for each request, or none: the router's with --order learned, else
   // the client's.
   std::vector<std::uint32_t> forecasts;
+  // Makes the request of a row of the trace. The fleet sets its id, and ends it after the row's
+  // output_tokens. If not set, its prompt is MakePrompt's.
+  std::function<scheduler::Arrival(std::size_t)> make_request;
+  // What the groups report when they are up. If not set, WarmUpTable(step_time).
+  std::optional<Calibration> warm_up;
   bool keep_steps = false;  // fill FleetResult::steps
 };
 

@@ -136,6 +136,7 @@ void CoreModel::On(const StepDone& done, OutputReader& core_outputs) {
   const auto group = groups_.find(done.group);
   if (group == groups_.end() || group->second.epoch() != done.result.epoch) return;
   group->second.OnResult(done.result, now_, core_outputs);
+  waiting_.ChargeTokens(core_outputs.out().events);
   Requeue(group->second, core_outputs);
 }
 
@@ -215,9 +216,8 @@ void CoreModel::MakeSteps(OutputReader& core_outputs) {
 
 bool CoreModel::MakeStep(ModelGroup& group, Reach reach, OutputReader& core_outputs) {
   if (!group.CanPlan()) return false;
-  const ModelWaiting* due = waiting_.Overlong();
-  if (due != nullptr && !group.Fits(*due)) due = nullptr;
-  group.BeginStep(due, now_, core_outputs);
+  const auto fits = [&group](const ModelRequest& request) { return group.Fits(request); };
+  group.BeginStep(waiting_.Overlong(fits), now_, core_outputs);
   Requeue(group, core_outputs);
   if (!TooFewJoin(group, core_outputs)) {
     while (AdmitNext(group, reach, core_outputs)) {
@@ -286,14 +286,19 @@ const ModelWaiting* CoreModel::NamedByCore(const ModelGroup& group,
     return nullptr;
   }
   const ModelWaiting* const named = waiting_.Find(next->request);
-  return named != nullptr && FitsOf(group)(*named) ? named : nullptr;
+  const auto fits = FitsOf(group);
+  if (named == nullptr || !fits(*named)) return nullptr;
+  const ModelWaiting* const first = waiting_.Earliest(fits);
+  const bool in_turn = first != nullptr && first->arrival.account == named->arrival.account;
+  return in_turn ? named : nullptr;
 }
 
 bool CoreModel::SomeoneWaits(const ModelGroup& group, Reach reach) const {
   const auto fits = FitsOf(group);
-  if (waiting_.Earliest(fits) == nullptr) return true;
+  const ModelWaiting* const first = waiting_.Earliest(fits);
+  if (first == nullptr) return true;
   return std::ranges::any_of(waiting_.all(), [&](const ModelWaiting& each) {
-    if (!fits(each)) return false;
+    if (!fits(each) || each.arrival.account != first->arrival.account) return false;
     const Fate fate = FateOf(each, group, reach);
     if (fate.kind == Fate::Kind::kElsewhere) return true;
     return fate.kind == Fate::Kind::kDeferred &&
@@ -360,7 +365,7 @@ bool CoreModel::Settle(ModelGroup& group, RequestId request, const Fate& fate,
       break;
   }
   placement_.Admitted(group.id(), fate.uncached);
-  group.Admit(waiting_.Admit(request), SequenceId(++sequences_), now_, core_outputs);
+  group.Admit(waiting_.Admit(request, fate.uncached), SequenceId(++sequences_), now_, core_outputs);
   return true;
 }
 

@@ -267,10 +267,9 @@ void GroupMemory::UpdateHeadroom() {
   Deficit sum;
   for (const auto& [id, sequence] : sequences_) {
     if (sequence.retiring) continue;
-    const std::uint64_t tokens =
-        std::uint64_t{config_.pipeline_depth} * sequence.TokensOf(config_.max_decode_rows);
-    const std::uint64_t most = sequence.WorstCase();
-    sum += DeficitOf(sequence, std::min(sequence.PositionsAfter(tokens), most), 0);
+    const std::uint64_t of_decode = sequence.TokensOf(sequence.most_rows);
+    const std::uint64_t next = sequence.PositionsAfter(config_.pipeline_depth * of_decode);
+    sum += DeficitOf(sequence, std::min(next, sequence.WorstCase()), 0);
   }
   headroom_ = static_cast<std::uint32_t>(sum.blocks);
   window_headroom_ = static_cast<std::uint32_t>(sum.in_window);
@@ -285,6 +284,7 @@ ModelSequence& GroupMemory::Add(ModelRequest request, SequenceId id, const Store
   sequence.sequence = id;
   sequence.arithmetic_class = arithmetic_class_;
   sequence.root = RootOf(sequence);
+  sequence.most_rows = MostRowsOf(sequence.arrival);
   const bool short_text =
       capacity_.length_rule == LengthRule::kRecompute && LengthOf(sequence) == 0;
   if (short_text) sequence.most_positions = capacity_.original_length;

@@ -25,6 +25,14 @@ std::uint32_t GroupNeeds::PrefillTokens() const {
   return share > 0 ? std::min(share, StepTokens()) : StepTokens();
 }
 
+std::uint32_t GroupNeeds::MostRowsOf(const Arrival& arrival) const {
+  return arrival.grammar.empty() ? config_.max_decode_rows : capacity_.forced_tokens + 1;
+}
+
+std::uint32_t GroupNeeds::MostRows() const {
+  return std::max(config_.max_decode_rows, capacity_.forced_tokens + 1);
+}
+
 std::uint32_t GroupNeeds::Blocks(std::uint64_t positions) const {
   return static_cast<std::uint32_t>((positions + capacity_.block_size - 1) / capacity_.block_size);
 }
@@ -37,7 +45,7 @@ bool GroupNeeds::MayBePreempted(const ModelRequest& request) const {
 
 std::uint64_t GroupNeeds::TokensToReserve(const ModelRequest& request) const {
   if (!MayBePreempted(request)) return request.WorstCase();
-  const std::uint32_t in_pipeline = config_.pipeline_depth * config_.max_decode_rows;
+  const std::uint32_t in_pipeline = config_.pipeline_depth * MostRowsOf(request.arrival);
   const std::uint32_t expected = std::max(expected_.Expect(request.arrival, request.received()),
                                           request.received() + in_pipeline);
   return request.prompt() + std::min(request.arrival.max_new_tokens, expected);
@@ -51,8 +59,7 @@ std::uint32_t GroupNeeds::BlocksToReserve(const ModelRequest& request) const {
 // inside a block.
 std::uint32_t GroupNeeds::WindowBlocksFor(std::uint64_t tokens) const {
   if (capacity_.window == 0) return 0;
-  const std::uint32_t written =
-      std::max(StepTokens(), config_.pipeline_depth * config_.max_decode_rows);
+  const std::uint32_t written = std::max(StepTokens(), config_.pipeline_depth * MostRows());
   return std::min(Blocks(tokens), Blocks(std::uint64_t{capacity_.window} + written) + 1);
 }
 

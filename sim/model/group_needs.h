@@ -35,6 +35,9 @@ class GroupNeeds {
   std::uint32_t StepTokens() const;
   std::uint32_t PrefillTokens() const;
   std::uint32_t Blocks(std::uint64_t positions) const;
+  // The most rows of a decode of the request, and of any, without candidates.
+  std::uint32_t MostRowsOf(const scheduler::Arrival& arrival) const;
+  std::uint32_t MostRows() const;
   // The most blocks of the window group that a sequence of `tokens` holds at any time.
   std::uint32_t WindowBlocksFor(std::uint64_t tokens) const;
 

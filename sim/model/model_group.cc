@@ -143,7 +143,7 @@ std::uint32_t ModelGroup::MaxRows() const {
   }
   if (plain == 0) return 1;
   const std::uint32_t rows = std::min(kRowsWithDrafts, StepTokens());
-  return std::clamp((rows - std::min(rows, candidates)) / plain, 1u, config_.max_decode_rows);
+  return std::clamp((rows - std::min(rows, candidates)) / plain, 1u, MostRows());
 }
 
 void ModelGroup::BeginStep(const ModelRequest* due, Time now, OutputReader& core_outputs) {

@@ -50,7 +50,8 @@ struct ModelSequence : ModelRequest {
   SequenceId sequence;
   std::string root;  // whose prompts may share its blocks
   std::uint64_t most_positions = UINT64_MAX;
-  std::uint32_t cut = 0;  // of its prompt, where a snapshot is saved; 0 = nowhere
+  std::uint32_t most_rows = 1;  // of a decode without candidates
+  std::uint32_t cut = 0;        // of its prompt, where a snapshot is saved; 0 = nowhere
   std::vector<StoreBlock> blocks;
   std::uint32_t reserved = 0;         // blocks, not drawn yet
   std::uint64_t reserved_tokens = 0;  // of max_batch_total_tokens
@@ -100,13 +101,12 @@ struct ModelSequence : ModelRequest {
   std::uint64_t PositionsLeft() const {
     return most_positions - std::min(PositionsAfter(0), most_positions);
   }
-  // Rows of its next decode.
-  std::uint32_t NextRows(std::uint32_t most) const {
+  // Rows of its next decode, if drafts or forced tokens may make it up to `share`.
+  std::uint32_t NextRows(std::uint32_t share) const {
     if (retiring || PromptLeft() > 0 || MostTokens() >= Last() || PositionsLeft() == 0) return 0;
     if (candidates() > 0) return candidates();
     const std::uint64_t left = std::min<std::uint64_t>(Last() - MostTokens(), PositionsLeft());
-    return static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(arrival.grammar.empty() ? most : 1, left));
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::min(share, most_rows), left));
   }
   // It was admitted as due and has generated its share since.
   bool HadQuantum(std::uint32_t quantum) const {

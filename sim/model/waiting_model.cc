@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 #include <utility>
+#include <variant>
 
 namespace penstock::sim {
 
@@ -47,12 +48,12 @@ std::vector<const ModelWaiting*> WaitingModel::Restarts() const {
   return restarts;
 }
 
-// The requests without restarts, in the order of the queue. For an order that only the core knows:
-// in the order of their arrival.
-std::vector<const ModelWaiting*> WaitingModel::Ordered() const {
+// The requests of an account without restarts, in the order of the queue. For an order that only
+// the core knows: in the order of their arrival.
+std::vector<const ModelWaiting*> WaitingModel::Ordered(const std::string& account) const {
   std::vector<const ModelWaiting*> ordered;
   for (const ModelWaiting& each : all_) {
-    if (!each.restart()) ordered.push_back(&each);
+    if (!each.restart() && each.arrival.account == account) ordered.push_back(&each);
   }
   std::ranges::stable_sort(
       ordered, {}, [this](const ModelWaiting* each) { return RankOf(config_.order, *each); });
@@ -60,39 +61,70 @@ std::vector<const ModelWaiting*> WaitingModel::Ordered() const {
 }
 
 std::vector<const ModelWaiting*> WaitingModel::AsTheyCame() const {
-  std::vector<const ModelWaiting*> came = Ordered();
+  std::vector<const ModelWaiting*> came;
+  for (const ModelWaiting& each : all_) {
+    if (!each.restart()) came.push_back(&each);
+  }
   std::ranges::sort(came, {}, [](const ModelWaiting* each) { return each->place; });
   return came;
 }
 
-const ModelWaiting* WaitingModel::Overlong() const {
-  const auto came = AsTheyCame();
+std::vector<const ModelWaiting*> WaitingModel::AsTheyCame(const std::string& account) const {
+  std::vector<const ModelWaiting*> came = AsTheyCame();
+  std::erase_if(came, [&](const ModelWaiting* each) { return each->arrival.account != account; });
+  return came;
+}
+
+// The accounts that wait: the one that was served least is first, then the one whose first request
+// came earlier.
+std::vector<std::string> WaitingModel::Turns() const {
+  std::vector<std::string> turns;
+  for (const ModelWaiting* each : AsTheyCame()) {
+    const bool known = std::ranges::find(turns, each->arrival.account) != turns.end();
+    if (!known) turns.push_back(each->arrival.account);
+  }
+  std::ranges::stable_sort(
+      turns, {}, [this](const std::string& account) { return accounts_.at(account).served; });
+  return turns;
+}
+
+const ModelWaiting* WaitingModel::Overlong(const std::string& account) const {
+  const auto came = AsTheyCame(account);
   const std::uint32_t most = config_.order == Order::kLearned ? config_.starvation_steps : 0;
   if (came.empty() || most == 0 || steps_ - came.front()->since < most) return nullptr;
   return came.front();
 }
 
-// The one that came first, if it was overtaken as often as allowed or waited too long.
-const ModelWaiting* WaitingModel::Due() const {
+const ModelWaiting* WaitingModel::Overlong(const Fits& fits) const {
+  const ModelWaiting* const earliest = Earliest(fits);
+  if (earliest == nullptr) return nullptr;
+  const ModelWaiting* const first = Overlong(earliest->arrival.account);
+  return first == earliest ? first : nullptr;
+}
+
+const ModelWaiting* WaitingModel::Due(const std::string& account) const {
   std::uint32_t most = config_.max_overtakes;
   if (most == 0) most = config_.max_waiting_requests;
   if (config_.order == Order::kFcfs) most = 0;
-  const auto came = AsTheyCame();
+  const auto came = AsTheyCame(account);
   if (came.empty()) return nullptr;
-  return came.front()->overtaken >= most ? came.front() : Overlong();
+  return came.front()->overtaken >= most ? came.front() : Overlong(account);
 }
 
 const ModelWaiting* WaitingModel::Earliest(const Fits& fits) const {
-  for (const ModelWaiting* each : AsTheyCame()) {
-    if (fits(*each)) return each;
+  for (const std::string& account : Turns()) {
+    for (const ModelWaiting* each : AsTheyCame(account)) {
+      if (fits(*each)) return each;
+    }
   }
   return nullptr;
 }
 
 bool WaitingModel::FrontIsKnown(const Fits& fits) const {
-  if (config_.order != Order::kLongestPrefix || Due() != nullptr) return true;
+  if (config_.order != Order::kLongestPrefix) return true;
+  const ModelWaiting* const earliest = Earliest(fits);
   const auto restarts = Restarts();
-  return Ordered().empty() ||
+  return earliest == nullptr || Due(earliest->arrival.account) != nullptr ||
          std::ranges::any_of(restarts, [&](const ModelWaiting* each) { return fits(*each); });
 }
 
@@ -100,18 +132,19 @@ const ModelWaiting* WaitingModel::Front(const Fits& fits) const {
   for (const ModelWaiting* each : Restarts()) {
     if (fits(*each)) return each;
   }
-  const ModelWaiting* front = Due();
-  const auto ordered = Ordered();
-  if (front == nullptr && !ordered.empty() && config_.order != Order::kLongestPrefix) {
-    front = ordered.front();
-  }
-  return front == nullptr || fits(*front) ? front : Earliest(fits);
+  const ModelWaiting* const earliest = Earliest(fits);
+  if (earliest == nullptr) return nullptr;
+  const std::string& account = earliest->arrival.account;
+  const ModelWaiting* front = Due(account);
+  if (front == nullptr && config_.order != Order::kLongestPrefix) front = Ordered(account).front();
+  return front == nullptr || fits(*front) ? front : earliest;
 }
 
 const ModelWaiting* WaitingModel::Before(const ModelWaiting& request) const {
   if (request.restart()) return NextTo(Restarts(), request, -1);
   if (config_.order == Order::kLongestPrefix) return nullptr;
-  if (const ModelWaiting* before = NextTo(Ordered(), request, -1)) return before;
+  const auto ordered = Ordered(request.arrival.account);
+  if (const ModelWaiting* before = NextTo(ordered, request, -1)) return before;
   const ModelWaiting* const front = Front([](const ModelRequest&) { return true; });
   return front == &request ? nullptr : front;
 }
@@ -119,14 +152,47 @@ const ModelWaiting* WaitingModel::Before(const ModelWaiting& request) const {
 const ModelWaiting* WaitingModel::After(const ModelWaiting& request) const {
   if (request.restart()) return NextTo(Restarts(), request, 1);
   if (config_.order == Order::kLongestPrefix) return nullptr;
-  return NextTo(Ordered(), request, 1);
+  return NextTo(Ordered(request.arrival.account), request, 1);
 }
 
 void WaitingModel::MarkFollower(const ModelWaiting& request) {
   if (const ModelWaiting* after = After(request)) changed_.push_back(after->id());
 }
 
+// Without a request in the queue it kept no credit.
+void WaitingModel::Join(const ModelRequest& request) {
+  const std::string& name = request.arrival.account;
+  const auto turns = Turns();
+  const bool waits = std::ranges::find(turns, name) != turns.end();
+  std::uint64_t least = 0;
+  if (!turns.empty()) {
+    least = accounts_.at(turns.front()).served;
+  } else if (left_last_) {
+    least = accounts_.at(*left_last_).served;
+  }
+  Account& account = accounts_[name];
+  if (!request.ran()) account.weight = request.arrival.weight;
+  if (!waits) account.served = std::max(account.served, least);
+  account_of_[request.id()] = name;
+}
+
+// Integers round down at each charge, as the core's do.
+void WaitingModel::Charge(const std::string& name, std::uint64_t work) {
+  Account& account = accounts_.at(name);
+  account.served += work * 65'536 / account.weight;
+}
+
+void WaitingModel::ChargeTokens(const std::vector<scheduler::Event>& events) {
+  for (const scheduler::Event& event : events) {
+    const auto* tokens = std::get_if<scheduler::Tokens>(&event.what);
+    const auto account = account_of_.find(event.request);
+    if (tokens == nullptr || account == account_of_.end()) continue;
+    Charge(account->second, 2 * tokens->tokens.size());
+  }
+}
+
 void WaitingModel::Add(ModelRequest request, std::uint64_t work) {
+  if (!request.restart()) Join(request);
   ModelWaiting waiting;
   waiting.place = ++places_;
   waiting.since = steps_;
@@ -143,20 +209,26 @@ ModelRequest WaitingModel::Take(RequestId request) {
   MarkFollower(*it);
   ModelRequest taken = std::move(*it);
   all_.erase(it);
+  if (!taken.restart() && Ordered(taken.arrival.account).empty()) {
+    left_last_ = taken.arrival.account;
+  }
   return taken;
 }
 
 ModelRequest WaitingModel::Remove(RequestId request) { return Take(request); }
 
-ModelRequest WaitingModel::Admit(RequestId request) {
+ModelRequest WaitingModel::Admit(RequestId request, std::uint64_t tokens) {
   const ModelWaiting& chosen = *Find(request);
   const std::uint32_t most = config_.order == Order::kLearned ? config_.starvation_steps : 0;
   const bool due = !chosen.restart() && most > 0 && steps_ - chosen.since >= most;
   const std::uint64_t place = chosen.place;
   ModelRequest admitted = Take(request);
   admitted.due = due;
+  if (admitted.restart()) return admitted;
+  const std::string& account = admitted.arrival.account;
+  if (!admitted.ran()) Charge(account, tokens);
   for (ModelWaiting& each : all_) {
-    const bool passed = !admitted.restart() && !each.restart();
+    const bool passed = !each.restart() && each.arrival.account == account;
     each.overtaken += passed && each.place < place;
   }
   return admitted;
@@ -219,8 +291,11 @@ void WaitingModel::MarkAll() {
 
 void WaitingModel::Explain(bool group_is_up, Time now, OutputReader& core_outputs) {
   const bool fixed = config_.order != Order::kLongestPrefix;
-  const auto ordered = Ordered();
-  if (!changed_.empty() && fixed && !ordered.empty()) changed_.push_back(ordered.front()->id());
+  for (const auto& [account, served] : accounts_) {
+    const auto ordered = Ordered(account);
+    if (changed_.empty() || !fixed || ordered.empty()) continue;
+    changed_.push_back(ordered.front()->id());
+  }
   const Fits any = [](const ModelRequest&) { return true; };
   for (const RequestId id : std::exchange(changed_, {})) {
     const ModelWaiting* const waits = Find(id);

@@ -14,7 +14,8 @@ EXTERNAL_GROUPS = {
         proxy_http_version proxy_set_header proxy_request_buffering
     """,
     "projects, papers and algorithms": """
-        arXiv RadixAttention NanoFlow DeepSeek HunYuan LangChain SplitMix64 OpenTelemetry NumPy AddressSanitizer
+        arXiv RadixAttention NanoFlow DeepSeek HunYuan JetBrains LangChain SplitMix64 OpenTelemetry NumPy
+        AddressSanitizer
     """,
     "TGI, transformers and model files": """
         hidden_states low_memory begin_of_text serde_path_to_error

@@ -27,6 +27,7 @@ CHECKS = {
     "names": ["names.py"],
     "shared names": ["shared_names.py"],
     "documents": ["documents.py"],
+    "promises": ["promises.py"],
     "format_cpp": ["format_cpp.py"],
     "rust fmt": ["rust.py", "fmt"],
     "rust clippy": ["rust.py", "clippy"],

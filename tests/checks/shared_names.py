@@ -65,6 +65,11 @@ def is_used(text, name):
     return re.search(rf"(?<![\w.:>]){name}\b(?!\s*::)", text)
 
 
+def meet(first, second):
+    """Whether one of two namespaces is the other, or lies in it."""
+    return f"{first}::".startswith(f"{second}::") or f"{second}::".startswith(f"{first}::")
+
+
 def check(root):
     files = list_files(root)
     alone = alone_files(files, root)
@@ -82,7 +87,7 @@ def check(root):
             for name, (around, line) in names.items():
                 hidden = [p for o, p in outer.get(name, {}).items() if around.startswith(o + "::")]
                 for other in sources:
-                    if other > path and name in own[other]:
+                    if other > path and name in own[other] and meet(around, own[other][name][0]):
                         problems.append(f"{path}:{line}: {name} is also defined in {other}")
                     elif other != path and hidden and is_used(sources[other], name):
                         problems.append(f"{path}:{line}: {name} hides that of {hidden[0]} in {other}")

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -13,6 +14,7 @@ import yaml
 
 HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
+DEPENDENCIES = pathlib.Path(os.environ.get("PENSTOCK_DEPS_DIR", REPOSITORY / ".deps"))
 CHART = REPOSITORY / "deploy/helm/penstock"
 VALUES = sorted((HERE / "values").glob("*.yaml"))
 KUBERNETES = ["1.30", "1.34"]
@@ -20,11 +22,21 @@ SCHEMAS = {path.stem: json.loads(path.read_text()) for path in (HERE / "schemas"
 DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
 
 
+@functools.cache
+def find_helm():
+    """(program, None), or (None, the reason why there is none)."""
+    if found := shutil.which("helm"):
+        return found, None
+    build = subprocess.run([HERE / "build_helm"], capture_output=True, text=True)
+    if build.returncode != 0:
+        return None, (build.stderr.strip() or "helm is not built").splitlines()[-1]
+    return DEPENDENCIES / "helm/bin/helm", None
+
+
 def helm(*arguments):
-    built = REPOSITORY / ".deps/helm/bin/helm"
-    program = str(built) if built.exists() else shutil.which("helm")
+    program, reason = find_helm()
     if program is None:
-        pytest.skip("helm is not installed (tests/helm/build_helm builds it)")
+        pytest.skip(reason)
     return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
 
 

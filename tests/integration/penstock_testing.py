@@ -20,10 +20,12 @@ import time
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PENSTOCK_BUILD_DIR", REPOSITORY / "build"))
 BIN = BUILD / "bin"
+DEPENDENCIES = pathlib.Path(os.environ.get("PENSTOCK_DEPS_DIR", REPOSITORY / ".deps"))
 DEMO_MODEL = REPOSITORY / "demo" / "model"
 SHARED_DATA = pathlib.Path(
     os.environ.get("PENSTOCK_SHARED_DATA", REPOSITORY.parent / "shared" / "data"))
 START_SECONDS = 120
+LISTENING = re.compile(r"listening on ([\d.]+):(\d+)")
 ADDRESS = re.compile(r'address(?:: |":")https?://([\d.]+):(\d+)')  # in the block or the record
 
 
@@ -208,6 +210,23 @@ class Server(Process):
             if value is not None and accept(value):
                 return value
             assert time.monotonic() < deadline, f"{name} is {value}:\n{self.output()}"
+
+
+class Attached(Process):
+    """penstock-router alone, on shards that run already; requests as on a Server."""
+
+    connect, request, json = Server.connect, Server.request, Server.json
+    generate, stream, generate_stream = Server.generate, Server.stream, Server.generate_stream
+    metrics, wait_metric = Server.metrics, Server.wait_metric
+
+    def __init__(self, shards, *options, prefix=()):
+        super().__init__([*prefix, BIN / "penstock-router", "--model-id", DEMO_MODEL, "--port", "0",
+                          "--shards", shards, *options])
+
+    def wait_ready(self):
+        found = self.wait_line(LISTENING, 30)
+        self.host, self.port = found.group(1), int(found.group(2))
+        return self
 
 
 def at_once(count, ask, seconds=120):

@@ -12,26 +12,7 @@ import tempfile
 import pytest
 
 from certificates import make_authority, make_certificate, need_openssl
-from penstock_testing import BIN, DEMO_MODEL, Process, Server
-
-ADDRESS = re.compile(r"listening on ([\d.]+):(\d+)")
-
-
-class Attached(Process):
-    """penstock-router alone; requests as on a Server."""
-
-    connect, request, json = Server.connect, Server.request, Server.json
-    generate, stream, generate_stream = Server.generate, Server.stream, Server.generate_stream
-    metrics, wait_metric = Server.metrics, Server.wait_metric
-
-    def __init__(self, shards, *options, prefix=()):
-        super().__init__([*prefix, BIN / "penstock-router", "--model-id", DEMO_MODEL, "--port", "0",
-                          "--shards", shards, *options])
-
-    def wait_ready(self):
-        found = self.wait_line(ADDRESS, 30)
-        self.host, self.port = found.group(1), int(found.group(2))
-        return self
+from penstock_testing import BIN, DEMO_MODEL, Attached, Process, Server
 
 
 @pytest.fixture

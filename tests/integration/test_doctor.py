@@ -121,6 +121,13 @@ def test_a_missing_file_of_the_model(model, name):
     assert name.split(".")[-1] in doctor(model)
 
 
+def test_a_tokenizer_that_was_cut_off(model):
+    path = model / "tokenizer.json"
+    path.write_text(path.read_text()[:5000])
+    said = doctor(model)
+    assert f"{path} is not valid JSON" in said and "downloading the file again" in said
+
+
 def test_a_missing_chat_template(model):
     for path in model.glob("chat_template*"):
         path.unlink()
@@ -128,7 +135,8 @@ def test_a_missing_chat_template(model):
     config = json.loads(path.read_text())
     config.pop("chat_template", None)
     path.write_text(json.dumps(config))
-    assert "no chat template" in doctor(model)
+    said = doctor(model)
+    assert "no chat template" in said and "try --tokenizer-config-path FILE" in said
 
 
 @pytest.mark.parametrize("options, said", [

@@ -94,9 +94,12 @@ def test_alternatives_are_allowed_tokens_plain_and_streamed(server):
     details = answer["details"]
     assert details["finish_reason"] == "eos_token"
     said = ""
+    assert len(details["top_tokens"]) == len(details["tokens"])
     for token, top in zip(details["tokens"][:-1], details["top_tokens"]):
         assert all("the dog".startswith(said + other["text"]) for other in top)
-        assert sum(math.exp(other["logprob"]) for other in top) == pytest.approx(1, abs=1e-4)
+        assert (top == []) == (token["logprob"] is None), "a forced token has no alternatives"
+        if top:
+            assert sum(math.exp(other["logprob"]) for other in top) == pytest.approx(1, abs=1e-4)
         said += token["text"]
     assert all(other["special"] for other in details["top_tokens"][-1])  # nothing but the end
     events = server.generate_stream(PROMPT, max_new_tokens=20, grammar=grammar).events()

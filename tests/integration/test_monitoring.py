@@ -12,7 +12,7 @@ import urllib.request
 import pytest
 import yaml
 
-from penstock_testing import REPOSITORY, Process, at_once
+from penstock_testing import DEPENDENCIES, REPOSITORY, Process, at_once
 
 MONITORING = REPOSITORY / "deploy/monitoring"
 RULES = MONITORING / "penstock.rules.yaml"
@@ -65,9 +65,10 @@ def test_every_alert_says_what_and_what_to_do():
 
 
 def program(name):
-    found = shutil.which(name)
+    unpacked = DEPENDENCIES / "prometheus" / name
+    found = unpacked if unpacked.exists() else shutil.which(name)
     if found is None:
-        pytest.skip(f"{name} is not installed (Debian's package prometheus)")
+        pytest.skip(f"{name} is not installed (deploy/bootstrap --tests fetches Debian's)")
     return found
 
 
@@ -88,7 +89,7 @@ def free_port():
 @pytest.fixture
 def prometheus(tmp_path):
     """prometheus(server): an address of a Prometheus that scrapes the server every second."""
-    program("prometheus")
+    binary = program("prometheus")
     started = []
 
     def start(server):
@@ -98,7 +99,7 @@ def prometheus(tmp_path):
             "scrape_configs": [{"job_name": "penstock",
                                 "static_configs": [{"targets": [f"127.0.0.1:{server.port}"]}]}]}))
         port = free_port()
-        process = Process(["prometheus", f"--config.file={config}", f"--storage.tsdb.path={tmp_path}/tsdb",
+        process = Process([binary, f"--config.file={config}", f"--storage.tsdb.path={tmp_path}/tsdb",
                            f"--web.listen-address=127.0.0.1:{port}", "--log.level=info"])
         started.append(process)
         process.wait_line("Server is ready to receive web requests", 30)

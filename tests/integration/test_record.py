@@ -1,5 +1,6 @@
 """A log recorded from a live router replays byte-identically, whatever built the core."""
 
+import json
 import os
 import pathlib
 import re
@@ -109,3 +110,40 @@ def test_a_file_that_is_no_log_is_refused_with_the_line_that_it_needs(contents, 
     done = subprocess.run([BIN / "penstock-replay", "run", file], capture_output=True, text=True)
     assert done.returncode == 1
     assert "not an input log (it must begin with `penstock input log" in done.stderr
+
+
+def what_if(*words):
+    return subprocess.run([BIN / "penstock-replay", "what-if", *words], capture_output=True,
+                          text=True, timeout=120)
+
+
+def test_what_if_answers_for_a_live_record(recorded, tmp_path):
+    """A third group takes requests from the queue; the recorded column is that of the log."""
+    done = what_if(recorded, "--num-replicas", "4", "--json", tmp_path / "figures.json",
+                   "--page", tmp_path / "page.html")
+    assert done.returncode == 0, done.stderr
+    assert "--num-replicas 4" in done.stdout
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert list(figures) == ["recorded", "simulated", "what if"]
+    assert figures["recorded"]["requests"] == figures["what if"]["requests"] >= 25
+    assert figures["what if"]["end_to_end_ms"]["p90"] < figures["recorded"]["end_to_end_ms"]["p90"]
+    assert "<svg" in (tmp_path / "page.html").read_text()
+
+
+def test_what_if_explains_a_request(recorded):
+    done = what_if(recorded, "--explain", "1")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^end to end +[\d.]+ ms$", done.stdout, re.MULTILINE)
+    assert "--num-replicas 3" in done.stdout
+
+
+def test_what_if_names_a_request_that_is_not_there(recorded):
+    done = what_if(recorded, "--explain", "999999")
+    assert done.returncode == 1 and "--explain 999999" in done.stderr
+
+
+def test_what_if_refuses_another_file(tmp_path):
+    other = tmp_path / "other"
+    other.write_text("no log\n")
+    done = what_if(other)
+    assert done.returncode == 1 and str(other) in done.stderr

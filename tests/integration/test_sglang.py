@@ -142,3 +142,29 @@ def test_a_choice_is_that_of_the_log_likelihoods_of_transformers(server):
         meta = generate(server, case["ids"], 0, return_logprob=True, logprob_start_len=0)["meta_info"]
         assert [entry[0] for entry in meta["input_token_logprobs"]] == pytest.approx(
             case["prompt_logprobs"], abs=1e-3), case["name"]
+
+
+def fork(server, text, then, others):
+    """As the frontend's `fork`: the text that the branches share is sent first. Other requests come
+    between it and the branches."""
+    generate(server, text, 0)
+    before = server.metrics()["penstock_step_prefill_tokens_total"]
+    for other in others:
+        generate(server, other, 1)
+    between = server.metrics()["penstock_step_prefill_tokens_total"]
+    branches = [text + rest for rest in then]
+    lengths = [generate(server, branch, 1)["meta_info"]["prompt_tokens"] for branch in branches]
+    after = server.metrics()["penstock_step_prefill_tokens_total"]
+    return between - before, after - between, lengths
+
+
+def test_the_text_that_branches_share_is_computed_once():
+    """Also when other prompts fill the cache before the branches come."""
+    text = STORY + " One day, she saw a big red ball in a tree. It was too high for her. "
+    others = [f"{i} " * 120 for i in range(8)]
+    with Server("--max-total-tokens", "320", "--kv-cache-memory", "1500KiB", "--dtype", "float32") as server:
+        tokens = generate(server, text, 0)["meta_info"]["prompt_tokens"]
+        server.request("POST", "/flush_cache", {})
+        computed_between, computed, lengths = fork(server, text, ["Lily", "The dog", "The ball"], others)
+        assert computed_between > 8 * 120, "the others were computed"
+        assert computed < sum(length - tokens + 4 for length in lengths), "the branches found the text"

@@ -12,8 +12,8 @@ import threading
 import pytest
 from penstock_testing import BIN
 
-# The examples of the documents have no options. Programs for GPUs do not start without CUDA's
-# libraries; penstock-shard-cuda has the options of penstock-shard.
+# The examples of the documents have no options but --help. Programs for GPUs do not start without
+# CUDA's libraries; penstock-shard-cuda has the options of penstock-shard.
 PROGRAMS = sorted(path.name for path in BIN.iterdir()
                   if os.access(path, os.X_OK) and path.is_file()
                   and not path.name.startswith(("example_", "penstock-gpu-"))
@@ -41,6 +41,20 @@ def test_every_program_refuses_an_unknown_option(program):
     assert done.returncode == 2 and done.stdout == ""
     assert re.match(r"(\S+: )?error: (\"--nope\": no such command|--nope: unknown option)",
                     done.stderr), done.stderr
+
+
+@pytest.mark.parametrize("program", ["example_generate_v3", "example_native_v1"])
+def test_an_example_prints_its_usage(program):
+    done = run(program, "--help", text="")
+    assert done.returncode == 0 and done.stdout.startswith("Usage: ") and done.stderr == ""
+    done = run(program, text="")
+    assert done.returncode == 2 and done.stderr.startswith("Usage: ") and done.stdout == ""
+
+
+@pytest.mark.parametrize("program", ["example_generate_v3", "example_native_v1"])
+def test_an_example_says_that_no_shard_is_there(program, tmp_path):
+    done = run(program, tmp_path / "none", "1", "1", text="")
+    assert done.returncode == 1 and re.match(rf"no shard .*{tmp_path}/none", done.stderr)
 
 
 @pytest.mark.parametrize("command", ["run", "trace", "search"])

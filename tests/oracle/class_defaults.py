@@ -12,7 +12,7 @@ from transformers import CONFIG_MAPPING
 from checkpoints import recipes
 
 GOLDEN = Path(__file__).resolve().parents[1] / "data" / "goldens" / "class_defaults.json"
-LATENT = ("deepseek_v2", "deepseek_v3")  # their heads are of other sizes
+LATENT = ("deepseek_v2", "deepseek_v3", "glm4_moe_lite", "minicpm3", "youtu")  # their heads are of other sizes
 ENCODERS = ("bert", "modernbert", "roberta", "xlm-roberta")
 # Keys for which a class has no default.
 NEEDED = {
@@ -22,6 +22,7 @@ NEEDED = {
 # Keys without which a type has no layer of one kind, or sizes that do not fit each other.
 MORE = {
     "deepseek_v2": {"first_k_dense_replace": 1},
+    "gpt_neo": {"attention_layers": ["local"] * 7, "attention_types": [[["local"], 7]]},
     "qwen2_moe": {"mlp_only_layers": [0]},
     "qwen3_moe": {"mlp_only_layers": [0]},
     "qwen3_next": {"mlp_only_layers": [0]},
@@ -50,6 +51,8 @@ WRAPPERS = (
 
 def windows(config) -> list[int]:
     """By layer, how many positions a query sees; 0 is all. Empty: all layers see all."""
+    if config.model_type == "gpt_neo":
+        return [config.window_size if kind == "local" else 0 for kind in config.attention_layers]
     kinds = getattr(config, "layer_types", None)
     window = getattr(config, "sliding_window", None) or 0
     if config.model_type == "modernbert":
@@ -70,12 +73,18 @@ def theta(config) -> float | None:
 def widths(config) -> tuple[int, int]:
     """Of an MLP and of an expert; 0 where no layer has one."""
     keys = ("ffn_dim", "ffn_hidden_size", "intermediate_size", "n_inner")
+    if config.model_type == "lfm2":  # two thirds, rounded up
+        return -(-(2 * config.intermediate_size // 3) // config.block_multiple_of) * config.block_multiple_of, 0
+    if config.model_type == "dbrx":
+        return 0, config.ffn_config.ffn_hidden_size
+    if config.model_type == "gpt_neo":
+        return config.intermediate_size or 4 * config.hidden_size, 0
     mlp = next((getattr(config, key) for key in keys if getattr(config, key, None)), 4 * config.hidden_size)
     expert = getattr(config, "moe_intermediate_size", None) or 0
     if not expert and (getattr(config, "num_local_experts", None) or getattr(config, "num_experts", None)):
         return 0, mlp  # `intermediate_size` is that of an expert
-    dense = any(getattr(config, key, None) for key in (
-        "first_k_dense_replace", "mlp_only_layers", "moe_layer_start_index"))
+    dense = "dense" in (getattr(config, "mlp_layer_types", None) or []) or any(getattr(config, key, None) for key in (
+        "first_k_dense_replace", "mlp_only_layers", "moe_layer_start_index", "num_dense_layers"))
     return (0 if expert and not dense else mlp), expert
 
 
@@ -96,6 +105,8 @@ def sizes(config) -> dict:
         "windows": windows(config),
         "theta": theta(config),
     }
+    if config.model_type == "mimo_v2_flash":  # those of layers with a window
+        found["kv_heads"] *= 2
     if config.model_type in ("roberta", "xlm-roberta"):
         found["positions"] -= config.pad_token_id + 1
     if config.model_type in LATENT:

@@ -216,6 +216,15 @@ int32_t penstock_matcher_mask(penstock_matcher* matcher, uint32_t* words, size_t
 int32_t penstock_matcher_accept(penstock_matcher* matcher, const uint32_t* ids, size_t size,
                                 penstock_bytes* error);
 
+/* The tokens that must come next where the grammar leaves one text, at most `most`, in the
+ * tokenizer's own spelling. `words` is the mask of this state, `context` the last tokens of the
+ * prompt and the output (16 are enough). The last tokens of the text are left out as far as another
+ * token could spell them together with what follows. None if the tokenizer would join the end of
+ * the context with the text. */
+int32_t penstock_matcher_forced(penstock_matcher* matcher, const uint32_t* words, size_t word_count,
+                                const uint32_t* context, size_t context_size, size_t most,
+                                penstock_tokens* tokens, penstock_bytes* error);
+
 /* `*accepting`: the output may end here. `*complete`: nothing but its end may follow. */
 int32_t penstock_matcher_state(penstock_matcher* matcher, int32_t* accepting, int32_t* complete,
                                penstock_bytes* error);

@@ -11,7 +11,7 @@ pub enum Code {
     Internal = 5,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct TextError {
     pub code: Code,
     pub message: String,
@@ -57,4 +57,13 @@ fn one_line(message: String) -> String {
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
+}
+
+/// What a panic said.
+pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("unknown panic")
 }

@@ -1,12 +1,13 @@
 //! A Hugging Face tokenizer folder: `tokenizer.json`, named tokens and chat templates.
 
+use std::panic::catch_unwind;
 use std::path::Path;
 use std::str::FromStr;
 
 use tokenizers::{PostProcessor, Tokenizer as HfTokenizer, TruncationDirection};
 
 use crate::config::TokenizerConfig;
-use crate::error::{Result, TextError};
+use crate::error::{panic_message, Result, TextError};
 use crate::files;
 
 /// The largest published vocabularies give files of some 35 MB.
@@ -41,6 +42,14 @@ pub enum DecoderKind {
     Opaque,
 }
 
+/// The crate panics where it cannot read a decoder: one that it does not know, or a file that ends in it.
+fn parse(json: &str) -> std::result::Result<HfTokenizer, String> {
+    match catch_unwind(|| HfTokenizer::from_str(json)) {
+        Ok(parsed) => parsed.map_err(|error| error.to_string()),
+        Err(panic) => Err(format!("cannot be read: {}", panic_message(&*panic))),
+    }
+}
+
 impl Tokenizer {
     /// `folder` holds tokenizer.json and, where present, tokenizer_config.json,
     /// special_tokens_map.json, chat_template.jinja or chat_template.json.
@@ -49,7 +58,7 @@ impl Tokenizer {
         let json = files::read(&path, MAX_TOKENIZER_BYTES)?;
         let json = String::from_utf8(json)
             .map_err(|_| TextError::invalid(format!("{} must be UTF-8", path.display())))?;
-        let mut inner = HfTokenizer::from_str(&json)
+        let mut inner = parse(&json)
             .map_err(|error| TextError::invalid(format!("{}: {error}", path.display())))?;
         // Limits belong to the server; a truncation saved in the file would cut prompts silently.
         inner

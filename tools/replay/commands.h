@@ -9,5 +9,6 @@ int RunCommand(int argc, const char* const* argv);
 int LengthsCommand(int argc, const char* const* argv);
 int TraceCommand(int argc, const char* const* argv);
 int SearchCommand(int argc, const char* const* argv);
+int WhatIfCommand(int argc, const char* const* argv);
 
 }  // namespace penstock::replay

@@ -1,10 +1,6 @@
 // penstock-replay lengths LOG
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <variant>
@@ -18,6 +14,7 @@
 #include "scheduler/log/input_log.h"
 #include "scheduler/scheduler.h"
 #include "tools/replay/commands.h"
+#include "tools/replay/input_file.h"
 
 namespace penstock::replay {
 namespace {
@@ -72,13 +69,9 @@ class Lengths {
 };
 
 int PrintLengths(const std::string& program, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return ComplainAbout(program, path + ": " + std::strerror(errno), 2);
-  std::ostringstream text;
-  errno = 0;
-  text << file.rdbuf();  // fails without an errno if the file is empty
-  if (errno != 0) return ComplainAbout(program, path + ": " + std::strerror(errno), 2);
-  scheduler::InputLogReader log(text.view());
+  const auto text = ReadInputFile(path);
+  if (!text.ok()) return ComplainAbout(program, std::string(text.status().message()), 2);
+  scheduler::InputLogReader log(*text);
   const auto config = log.ReadHeader();
   if (!config) return ComplainAbout(program, path + ": " + log.error(), 1);
   if (const auto why = WhyInvalid(*config)) return ComplainAbout(program, path + ": " + *why, 1);

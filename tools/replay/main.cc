@@ -13,10 +13,9 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"run", penstock::replay::RunCommand},
-    {"lengths", penstock::replay::LengthsCommand},
-    {"trace", penstock::replay::TraceCommand},
-    {"search", penstock::replay::SearchCommand},
+    {"run", penstock::replay::RunCommand},        {"lengths", penstock::replay::LengthsCommand},
+    {"trace", penstock::replay::TraceCommand},    {"search", penstock::replay::SearchCommand},
+    {"what-if", penstock::replay::WhatIfCommand},
 };
 
 constexpr char kUsage[] =
@@ -26,6 +25,7 @@ constexpr char kUsage[] =
     "  lengths LOG          prompts and output lengths of a log, for tools/rank\n"
     "  trace FILE|uniform   a request trace on simulated groups under a virtual clock\n"
     "  search FILE|uniform  the highest request rate that meets an objective\n"
+    "  what-if LOG          the requests of an input log with other settings\n"
     "\n"
     "%s COMMAND --help prints the options.\n";
 

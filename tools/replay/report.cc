@@ -156,17 +156,23 @@ std::string ToSvg(const std::vector<NamedRun>& runs) {
   Chart waiting{"Requests that wait, mean", time, requests, {}};
   for (const NamedRun& run : runs) {
     const auto add = [&](Chart& to, Curve curve) {
-      curve.colour = chart::ModeColour(run.batching);
+      curve.colour = run.colour.empty() ? chart::ModeColour(run.name) : run.colour;
       to.curves.push_back(std::move(curve));
     };
-    add(first, Shares(run.batching, FirstTokens(*run.result)));
-    add(gaps, Shares(run.batching, run.result->gaps_ms));
-    add(running, Course(run.batching, *run.result,
+    add(first, Shares(run.name, FirstTokens(*run.result)));
+    add(gaps, Shares(run.name, run.result->gaps_ms));
+    if (run.result->steps.empty()) continue;
+    add(running, Course(run.name, *run.result,
                         [](const sim::StepRecord& step) { return step.decode_rows; }));
-    add(waiting, Course(run.batching, *run.result,
-                        [](const sim::StepRecord& step) { return step.waiting; }));
+    add(waiting,
+        Course(run.name, *run.result, [](const sim::StepRecord& step) { return step.waiting; }));
   }
   return chart::ToSvg({first, gaps, running, waiting});
+}
+
+int Complain(std::string_view program, const std::string& what, int code) {
+  std::fprintf(stderr, "%s: error: %s\n", std::string(program).c_str(), what.c_str());
+  return code;
 }
 
 absl::Status WriteText(const std::string& path, const std::string& text) {

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/fleet/fleet.h"
@@ -18,15 +19,18 @@ std::string ToJson(const sim::Summary& summary, std::optional<double> rate = std
 // One line per request, in the trace's order, after a header.
 std::string ToCsv(const sim::FleetResult& result);
 
-// A run with the name of its batching.
 struct NamedRun {
-  std::string batching;
+  std::string name;
   const sim::FleetResult* result = nullptr;
+  std::string_view colour = {};  // of chart/svg.h; empty: that of the batching called `name`
 };
 
 // The runs in one picture: share of requests by time to first token, share of gaps by length, and
-// running and waiting requests over time.
+// running and waiting requests over time of the runs that kept their steps.
 std::string ToSvg(const std::vector<NamedRun>& runs);
+
+// Prints an error of a program and returns `code`.
+int Complain(std::string_view program, const std::string& what, int code);
 
 // Writes to a file; "-" is standard output.
 absl::Status WriteText(const std::string& path, const std::string& text);

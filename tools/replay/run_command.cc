@@ -14,6 +14,8 @@
 #include "sim/describe.h"
 #include "sim/replay.h"
 #include "tools/replay/commands.h"
+#include "tools/replay/input_file.h"
+#include "tools/replay/report.h"
 
 namespace penstock::replay {
 namespace {
@@ -26,11 +28,6 @@ constexpr OptionSpec kRows[] = {
                "File for all outputs as bytes, to be compared with those of another build."),
     OptionSpec("print", Type::kBool, "false", "Print every input and what it causes, in words."),
 };
-
-int Complain(std::string_view program, const std::string& what, int code) {
-  std::fprintf(stderr, "%s: error: %s\n", std::string(program).c_str(), what.c_str());
-  return code;
-}
 
 std::string Count(std::uint64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
@@ -79,20 +76,15 @@ sim::ReplayHooks MakeHooks(bool print, std::ofstream& outputs) {
 
 int RunLog(const std::string& path, const options::Values& values) {
   const std::string_view name = values.program().name;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Complain(name, path + ": " + std::strerror(errno), 2);
-  std::ostringstream log;
-  errno = 0;
-  log << file.rdbuf();  // fails without an errno if the file is empty
-  if (errno != 0) return Complain(name, path + ": " + std::strerror(errno), 2);
+  const absl::StatusOr<std::string> log = ReadInputFile(path);
+  if (!log.ok()) return Complain(name, Message(log.status()), 2);
   std::ofstream outputs;
   const std::string outputs_path = values.GetString("outputs");
   if (!outputs_path.empty()) {
     outputs.open(outputs_path, std::ios::binary | std::ios::trunc);
     if (!outputs) return Complain(name, outputs_path + ": " + std::strerror(errno), 2);
   }
-  const sim::ReplayReport report =
-      sim::Replay(log.view(), MakeHooks(values.GetBool("print"), outputs));
+  const sim::ReplayReport report = sim::Replay(*log, MakeHooks(values.GetBool("print"), outputs));
   if (report.inputs > 0) Print(report);
   if (!report.error.empty()) return Complain(name, path + ": " + report.error, 1);
   return report.good() ? 0 : 1;

@@ -10,10 +10,7 @@ namespace penstock::replay {
 namespace {
 
 int ComplainOf(const char* program, const absl::Status& status, int code) {
-  if (!absl::IsCancelled(status)) {
-    std::fprintf(stderr, "%s: error: %s\n", program, Message(status).c_str());
-  }
-  return code;
+  return absl::IsCancelled(status) ? code : Complain(program, Message(status), code);
 }
 
 // A run at `rate` with its summary.

@@ -7,14 +7,12 @@
 
 #include "common/bad_option.h"
 #include "common/options/values.h"
-#include "common/request/decision.h"
 #include "common/status.h"
 #include "scheduler/cost/machine_model.h"
-#include "scheduler/order/order_policy.h"
-#include "scheduler/placement.h"
 #include "sim/fleet/forecasts.h"
 #include "sim/trace/read_trace.h"
 #include "sim/trace/shape_trace.h"
+#include "tools/replay/policies.h"
 #include "tools/replay/trace_rows.h"
 
 namespace penstock::replay {
@@ -24,11 +22,6 @@ using options::Values;
 
 std::uint32_t CountOf(const Values& values, std::string_view name) {
   return static_cast<std::uint32_t>(values.GetInt(name));
-}
-
-// Zero, which is "no bound", when unset.
-std::uint32_t CountOrZero(const Values& values, std::string_view name) {
-  return static_cast<std::uint32_t>(values.FindInt(name).value_or(0));
 }
 
 // "32-512", or "64" for one length.
@@ -82,33 +75,13 @@ scheduler::Batching BatchingOf(const std::string& name) {
 }
 
 scheduler::Config ReadConfig(const Values& values) {
-  using namespace scheduler;
-  Config config;
-  config.max_step_tokens = CountOf(values, "max-step-tokens");
-  config.max_batch_prefill_tokens = CountOrZero(values, "max-batch-prefill-tokens");
-  config.max_batch_total_tokens = CountOrZero(values, "max-batch-total-tokens");
-  config.max_batch_size = CountOrZero(values, "max-batch-size");
-  config.max_waiting_requests = CountOf(values, "max-waiting-requests");
+  scheduler::Config config;
+  SetPolicies(values, config);
   config.pipeline_depth = CountOf(values, "pipeline-depth");
   config.batching = BatchingOf(values.GetString("batching"));
   if (values.GetString("static-grouping") == "equal") {
-    config.static_grouping = StaticGrouping::kEqual;
+    config.static_grouping = scheduler::StaticGrouping::kEqual;
   }
-  if (values.GetString("prefill") == "whole") config.prefill = Prefill::kWhole;
-  for (const AdmissionMode admission : {AdmissionMode::kOptimistic, AdmissionMode::kMixed}) {
-    if (AdmissionName(admission) == values.GetString("admission")) config.admission = admission;
-  }
-  config.order = FindOrder(values.GetString("order")).value_or(Order::kFcfs);
-  for (const auto policy : {PlacementPolicy::kLeastLoaded, PlacementPolicy::kRoundRobin}) {
-    if (PlacementName(policy) == values.GetString("placement")) config.placement = policy;
-  }
-  config.placement_load_permille =
-      static_cast<std::uint32_t>(values.GetDouble("placement-load-weight") * 1000);
-  config.max_overtakes = CountOrZero(values, "max-overtakes");
-  config.starvation_steps = CountOf(values, "starvation-steps");
-  config.starvation_quantum = CountOf(values, "starvation-quantum");
-  config.target_inter_token =
-      std::chrono::milliseconds(CountOrZero(values, "target-inter-token-ms"));
   return config;
 }
 
@@ -136,11 +109,6 @@ absl::StatusOr<sim::FleetOptions> ReadFleet(const Values& values) {
   return fleet;
 }
 
-std::optional<Duration> FindDuration(const Values& values, std::string_view name) {
-  if (!values.HasValue(name)) return std::nullopt;
-  return values.GetDuration(name);
-}
-
 absl::StatusOr<TraceOptions> ToOptions(const std::string& source, const Values& values) {
   TraceOptions options;
   PENSTOCK_ASSIGN_OR_RETURN(options.fleet, ReadFleet(values));
@@ -163,8 +131,7 @@ absl::StatusOr<TraceOptions> ToOptions(const std::string& source, const Values& 
       fleet->padded_batches &= fleet->config.batching != scheduler::Batching::kContinuous;
     }
   }
-  options.objective = {FindDuration(values, "slo-ttft"), FindDuration(values, "slo-gap"),
-                       FindDuration(values, "slo-normalised")};
+  options.objective = ReadObjective(values);
   options.seed = static_cast<std::uint64_t>(values.GetInt("seed"));
   options.rate = values.GetDouble("rate");
   options.json = values.GetString("json");

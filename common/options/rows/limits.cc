@@ -7,6 +7,15 @@ namespace {
 constexpr OptionSpec kLimitRows[] = {
     OptionSpec("max-concurrent-requests", Int(1, 65536), "128",
                "Maximum number of running and waiting requests; a further one gets status 429."),
+    OptionSpec(
+        "max-queue-wait", Duration(0, 86400), "0",
+        "Refuse a request with status 429 if it would wait longer than this before it starts, "
+        "by the recent pace; 0 is no limit."),
+    OptionSpec(
+        "max-request-cost", Int(0, 9007199254740992), "16777216",
+        "Most that one request may cost: tokens of all its answers, alternatives, stop strings "
+        "and grammars, in tokens; 0 is no limit.",
+        {.advanced = true}),
     OptionSpec("max-input-tokens", Int(1, 16777216), "",
                "Longest prompt; unset: one token less than --max-total-tokens.",
                {.aliases = "max-input-length"}),

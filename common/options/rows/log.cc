@@ -20,6 +20,10 @@ constexpr OptionSpec kLogRows[] = {
                "Name of this service in its traces; unset: penstock, or with --api-profile tgi "
                "TGI's text-generation-inference.router.",
                {.advanced = true}),
+    OptionSpec("audit-log", Type::kPath, "",
+               "File to which one JSON line is appended for each request: tenant, route, status, "
+               "tokens; no texts.",
+               {.advanced = true}),
     OptionSpec("step-log", Type::kPath, "",
                "File that gets one JSON line per step: rows, prompt tokens, sequences, blocks.",
                {.advanced = true}),

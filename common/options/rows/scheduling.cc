@@ -65,6 +65,10 @@ constexpr OptionSpec kSchedulingRows[] = {
         "speculate", Int(0, 15), "0",
         "Maximum number of draft tokens of a request per step, taken from repetitions in its "
         "own text; answers do not change."),
+    OptionSpec("forced-tokens", Int(0, 15), "15",
+               "Maximum number of tokens of a request per step that its grammar forces; 0 samples "
+               "every token, in any spelling.",
+               {.advanced = true}),
     OptionSpec("contrastive-search", Type::kBool, "false",
                "Offer contrastive search (penalty_alpha, top_k), which takes memory for one hidden "
                "state per token.",

@@ -15,8 +15,8 @@ constexpr OptionSpec kServerRows[] = {
                "and --api-keys-file are unset.",
                {.secret = true}),
     OptionSpec("api-keys-file", Type::kPath, "",
-               "File with one `name:key` a line; each name is a tenant with its own prefix cache, "
-               "log name and metrics."),
+               "File with one `name:key` a line, or a YAML file of tenants with keys, weights and "
+               "limits; each name is a tenant with its own prefix cache, log name and metrics."),
     OptionSpec("tls-cert", Type::kPath, "",
                "Certificate chain (PEM) of the HTTP server, which then speaks HTTPS only; unset: "
                "plain HTTP."),
@@ -60,6 +60,9 @@ constexpr OptionSpec kServerRows[] = {
     OptionSpec("admin-key-name", Type::kString, "",
                "Name of the API key that may read GET /requests/{id} of every tenant; unset: none.",
                {.advanced = true}),
+    OptionSpec("request-timeout", Duration(0, 86400), "600s",
+               "Longest time of an answer, also of a request that waits; the request header "
+               "X-Request-Timeout may shorten it; 0 is no limit."),
     OptionSpec("payload-limit", Bytes(1024, 1073741824), "16MiB", "Maximum size of a request body.",
                {.advanced = true}),
     OptionSpec(

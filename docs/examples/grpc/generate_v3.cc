@@ -11,6 +11,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "generate/v3/generate.grpc.pb.h"
@@ -104,9 +105,10 @@ int Generate(const std::vector<std::unique_ptr<Stub>>& ranks, const std::string&
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bool asks = argc == 2 && std::string_view(argv[1]) == "--help";
   if (argc < 3) {
-    std::cerr << "Usage: " << argv[0] << " SOCKET PROMPT [MAX_NEW_TOKENS]\n";
-    return 2;
+    (asks ? std::cout : std::cerr) << "Usage: " << argv[0] << " SOCKET PROMPT [MAX_NEW_TOKENS]\n";
+    return asks ? 0 : 2;
   }
   const auto ranks = ConnectAll(argv[1]);
   if (ranks.empty()) {

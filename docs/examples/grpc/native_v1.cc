@@ -9,6 +9,7 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "penstock/v1/shard.grpc.pb.h"
@@ -137,14 +138,18 @@ class Shard {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const bool asks = argc == 2 && std::string_view(argv[1]) == "--help";
   if (argc < 4) {
-    std::cerr << "Usage: " << argv[0] << " SOCKET MAX_NEW_TOKENS TOKEN...\n";
-    return 2;
+    (asks ? std::cout : std::cerr) << "Usage: " << argv[0] << " SOCKET MAX_NEW_TOKENS TOKEN...\n";
+    return asks ? 0 : 2;
   }
   std::vector<std::int32_t> prompt;
   for (int i = 3; i < argc; ++i) prompt.push_back(std::stoi(argv[i]));
   Shard shard(argv[1]);
-  if (!shard.Form()) return 1;
+  if (!shard.Form()) {
+    std::cerr << "no shard at " << argv[1] << " forms a group\n";
+    return 1;
+  }
   for (std::int32_t token :
        shard.Generate(prompt, static_cast<std::uint32_t>(std::stoul(argv[2])))) {
     std::cout << token << " ";

@@ -9,7 +9,7 @@
 #include "router/answer/formats/formats.h"
 #include "router/answer/formats/json_call.h"
 
-namespace penstock::router::answer {
+namespace penstock::router::answer::deepseek {
 namespace {
 
 constexpr std::string_view kSection = "<｜tool▁calls▁begin｜>";
@@ -114,4 +114,4 @@ const Format kDeepSeekV32 = {.name = "deepseek_v32",
                                       .separator = "\n",
                                       .section_end = "\n</｜DSML｜function_calls>"}};
 
-}  // namespace penstock::router::answer
+}  // namespace penstock::router::answer::deepseek

@@ -2,7 +2,7 @@
 #include "router/answer/bodies/literal_body.h"
 #include "router/answer/formats/formats.h"
 
-namespace penstock::router::answer {
+namespace penstock::router::answer::gemma {
 namespace {
 
 bool ReadObject(Cursor& cursor, const ToolSet& tools, Header& header, std::string_view quote,
@@ -63,4 +63,4 @@ const Format kFunctionGemma = {.name = "functiongemma",
                                         .quote = kFunctionSpecial[0],
                                         .call_end = "<end_function_call>"}};
 
-}  // namespace penstock::router::answer
+}  // namespace penstock::router::answer::gemma

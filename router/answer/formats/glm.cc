@@ -8,7 +8,7 @@
 #include "router/answer/formats/formats.h"
 #include "router/answer/formats/json_call.h"
 
-namespace penstock::router::answer {
+namespace penstock::router::answer::glm {
 namespace {
 
 constexpr ArgumentTags kTags = {.before_name = "<arg_key>",
@@ -69,4 +69,4 @@ const Format kGlm4 = {.name = "glm4",
                       .dropped = kLineEnds,
                       .call = {.after_name = "\n", .separator = "\n"}};
 
-}  // namespace penstock::router::answer
+}  // namespace penstock::router::answer::glm

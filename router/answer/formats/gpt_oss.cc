@@ -5,7 +5,7 @@
 #include "router/answer/formats/formats.h"
 #include "router/answer/formats/json_call.h"
 
-namespace penstock::router::answer {
+namespace penstock::router::answer::gpt_oss {
 namespace {
 
 constexpr std::string_view kOpeners[] = {
@@ -76,4 +76,4 @@ const Format kGptOss = {.name = "gpt_oss",
                                  .after_name = " <|constrain|>json<|message|>",
                                  .single = true}};
 
-}  // namespace penstock::router::answer
+}  // namespace penstock::router::answer::gpt_oss

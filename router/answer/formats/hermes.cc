@@ -4,7 +4,7 @@
 #include "router/answer/formats/formats.h"
 #include "router/answer/formats/json_call.h"
 
-namespace penstock::router::answer {
+namespace penstock::router::answer::hermes {
 namespace {
 
 constexpr std::string_view kOpeners[] = {"<tool_call>"};
@@ -38,4 +38,4 @@ const Format kHermes = {.name = "hermes",
                                  .call_end = "}\n</tool_call>",
                                  .separator = "\n"}};
 
-}  // namespace penstock::router::answer
+}  // namespace penstock::router::answer::hermes

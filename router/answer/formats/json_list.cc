@@ -4,7 +4,7 @@
 #include "router/answer/formats/formats.h"
 #include "router/answer/formats/json_call.h"
 
-namespace penstock::router::answer {
+namespace penstock::router::answer::json_list {
 namespace {
 
 constexpr std::string_view kMarker = "<|tool_call|>";
@@ -83,4 +83,4 @@ const Format kPhi4 = {.name = "phi4",
                                .separator = ", ",
                                .section_end = "]<|/tool_call|>"}};
 
-}  // namespace penstock::router::answer
+}  // namespace penstock::router::answer::json_list

@@ -3,7 +3,7 @@
 #include "router/answer/formats/formats.h"
 #include "router/answer/formats/json_call.h"
 
-namespace penstock::router::answer {
+namespace penstock::router::answer::kimi {
 namespace {
 
 constexpr std::string_view kSection = "<|tool_calls_section_begin|>";
@@ -47,4 +47,4 @@ const Format kKimi = {.name = "kimi_k2",
                                .section_end = kClosers[1]},
                       .call_ids = CallIds::kNumbered};
 
-}  // namespace penstock::router::answer
+}  // namespace penstock::router::answer::kimi

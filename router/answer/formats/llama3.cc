@@ -4,7 +4,7 @@
 #include "router/answer/formats/formats.h"
 #include "router/answer/formats/json_call.h"
 
-namespace penstock::router::answer {
+namespace penstock::router::answer::llama3 {
 namespace {
 
 constexpr std::string_view kTag = "<|python_tag|>";
@@ -49,4 +49,4 @@ const Format kLlama3 = {.name = "llama3_json",
                                  .call_end = "}",
                                  .separator = "; "}};
 
-}  // namespace penstock::router::answer
+}  // namespace penstock::router::answer::llama3

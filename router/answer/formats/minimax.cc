@@ -9,7 +9,7 @@
 #include "router/answer/formats/formats.h"
 #include "router/answer/formats/json_call.h"
 
-namespace penstock::router::answer {
+namespace penstock::router::answer::minimax {
 namespace {
 
 constexpr ReasoningMarkers kReasoning[] = {{"<think>", "</think>"}};
@@ -84,4 +84,4 @@ const Format kMiniMaxM2 = {.name = "minimax_m2",
                                     .separator = "\n",
                                     .section_end = "\n</minimax:tool_call>"}};
 
-}  // namespace penstock::router::answer
+}  // namespace penstock::router::answer::minimax

@@ -4,7 +4,7 @@
 #include "router/answer/formats/formats.h"
 #include "router/answer/formats/json_call.h"
 
-namespace penstock::router::answer {
+namespace penstock::router::answer::mistral {
 namespace {
 
 constexpr std::string_view kMarker = "[TOOL_CALLS]";
@@ -73,4 +73,4 @@ const Format kMistralNamed = {.name = "mistral_v11",
                               .call = {.call_begin = kMarker, .after_name = "[ARGS]"},
                               .call_ids = CallIds::kNine};
 
-}  // namespace penstock::router::answer
+}  // namespace penstock::router::answer::mistral

@@ -4,7 +4,7 @@
 #include "router/answer/bodies/literal_body.h"
 #include "router/answer/formats/formats.h"
 
-namespace penstock::router::answer {
+namespace penstock::router::answer::pythonic {
 namespace {
 
 bool ReadName(Cursor& cursor, const ToolSet& tools, Header& header, Texts ends) {
@@ -86,4 +86,4 @@ const Format kGemma3 = {.name = "gemma3",
                                  .separator = "\n",
                                  .section_end = "\n```"}};
 
-}  // namespace penstock::router::answer
+}  // namespace penstock::router::answer::pythonic

@@ -8,7 +8,7 @@
 #include "router/answer/bodies/tagged_body.h"
 #include "router/answer/formats/formats.h"
 
-namespace penstock::router::answer {
+namespace penstock::router::answer::qwen3_coder {
 namespace {
 
 constexpr ArgumentTags kTags = {.before_name = "<parameter=",
@@ -79,4 +79,4 @@ const Format kSeedOss = {.name = "seed_oss",
                                   .call_end = "\n</seed:tool_call>",
                                   .separator = "\n"}};
 
-}  // namespace penstock::router::answer
+}  // namespace penstock::router::answer::qwen3_coder

@@ -1,7 +1,7 @@
 // <think>…</think>: reasoning, and no calls.
 #include "router/answer/formats/formats.h"
 
-namespace penstock::router::answer {
+namespace penstock::router::answer::think {
 namespace {
 
 constexpr std::string_view kShown[] = {"</think>"};
@@ -17,4 +17,4 @@ const Format kThink = {.name = "think",
 
 const Format kNone = {.name = "none", .models = "all is text"};
 
-}  // namespace penstock::router::answer
+}  // namespace penstock::router::answer::think

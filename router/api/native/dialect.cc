@@ -5,6 +5,7 @@
 
 #include "router/api/docs/shapes.h"
 #include "router/api/errors.h"
+#include "router/api/metrics_page.h"
 #include "router/json/writer.h"
 
 namespace penstock::router::native {
@@ -69,10 +70,10 @@ void Live(ApiContext&, const HttpRequest&, const std::shared_ptr<Exchange>& exch
   exchange->Respond(JsonResponse("{\"status\":\"live\"}"));
 }
 
-void MetricsPage(ApiContext& context, const HttpRequest&,
+void MetricsPage(ApiContext& context, const HttpRequest& request,
                  const std::shared_ptr<Exchange>& exchange) {
   exchange->Respond(
-      {200, "text/plain; version=0.0.4; charset=utf-8", {}, context.metrics.Render()});
+      {200, "text/plain; version=0.0.4; charset=utf-8", {}, MetricsPageFor(context, request.head)});
 }
 
 std::vector<Route> Routes() {

@@ -158,7 +158,7 @@ constexpr docs::Shape kShapes[] = {
      "completion_tokens_details:CompletionTokensDetails"},
     {"OpenAiTopLogprob", "token:string logprob:number bytes:integer[]"},
     {"OpenAiLogprob",
-     "token:string logprob:number bytes:integer[] top_logprobs:OpenAiTopLogprob[]"},
+     "token:string logprob:number? bytes:integer[] top_logprobs:OpenAiTopLogprob[]"},
     {"OpenAiLogprobs", "content:OpenAiLogprob[] refusal:string?"},
     {"OpenAiCalledFunction", "name:string arguments:string"},
     {"OpenAiToolCall", "id:string type:string function:OpenAiCalledFunction"},

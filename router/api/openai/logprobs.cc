@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -17,12 +18,17 @@ float Finite(float logprob) {
   return std::isfinite(logprob) ? std::max(logprob, -9999.0f) : -9999.0f;
 }
 
+// Null for a token that the grammar forced.
+std::optional<float> Finite(std::optional<float> logprob) {
+  return logprob ? std::optional(Finite(*logprob)) : std::nullopt;
+}
+
 void AppendChatToken(std::string& out, const TokenInfo& token) {
   const auto append = [](std::string& list, char byte) {
     json::AppendInteger(list, static_cast<unsigned>(static_cast<unsigned char>(byte)));
   };
-  json::AppendMembers(out, "token", token.text, "logprob", Finite(token.logprob.value_or(-9999.0f)),
-                      "bytes", json::Array(token.text, append));
+  json::AppendMembers(out, "token", token.text, "logprob", Finite(token.logprob), "bytes",
+                      json::Array(token.text, append));
 }
 
 // [{"token":…,"logprob":…,"bytes":…,"top_logprobs":[…]},…]
@@ -50,7 +56,8 @@ bool Holds(std::span<const TokenInfo> tokens, TokenId id) {
 // {"text":logprob,…} of the alternatives and the token itself. Of tokens with the same text the
 // most probable one counts: readers of JSON would take the last.
 void AppendTextTop(std::string& out, const GenerationToken& entry) {
-  if (!entry.token.logprob) return json::Append(out, nullptr);  // the first of a prompt
+  // The first of a prompt, or a token that the grammar forced.
+  if (!entry.token.logprob) return json::Append(out, nullptr);
   std::vector<std::string_view> written;
   const auto append = [&](const TokenInfo& token) {
     if (std::ranges::find(written, token.text) != written.end()) return;

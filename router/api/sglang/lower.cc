@@ -188,6 +188,8 @@ std::variant<PromptPlan, ApiError> LowerPrompt(const ApiContext& context, Reques
   }
   plan.request = std::move(std::get<std::vector<GenerationRequest>>(lowered).front());
   plan.request.exact_length = sampling.max_new_tokens.value_or(0) > 0;
+  // The frontend sends the text that branches share before it sends the branches.
+  plan.request.hold_prompt = style.prompt_only && !style.logprobs;
   if (style.logprobs) plan.request.decode_alone = true;
   if (style.logprob_start >= 0) {
     plan.request.logprobs.prompt_logprobs = true;

@@ -8,6 +8,7 @@
 
 #include "router/api/console/dialect.h"
 #include "router/api/docs/openapi.h"
+#include "router/api/metrics_page.h"
 #include "router/api/sglang/dialect.h"
 #include "router/api/tgi/generate/flow.h"
 #include "router/api/tgi/handlers.h"
@@ -77,8 +78,8 @@ std::vector<Route> SharedRoutes(bool own_keys, Handler root) {
   };
 }
 
-void MetricsPage(ApiContext& context, const HttpRequest&, const Reply& reply) {
-  reply->Respond({200, "text/plain; charset=utf-8", {}, context.metrics.Render()});
+void MetricsPage(ApiContext& context, const HttpRequest& request, const Reply& reply) {
+  reply->Respond({200, "text/plain; charset=utf-8", {}, MetricsPageFor(context, request.head)});
 }
 
 // Routes that belong to other dialects unless the server replaces TGI's router.

@@ -44,7 +44,7 @@ constexpr docs::Shape kShapes[] = {
     {"Usage", "prompt_tokens:integer completion_tokens:integer total_tokens:integer"},
     {"ChatCompletionTopLogprob", "token:string logprob:number"},
     {"ChatCompletionLogprob",
-     "token:string logprob:number top_logprobs:ChatCompletionTopLogprob[]"},
+     "token:string logprob:number? top_logprobs:ChatCompletionTopLogprob[]"},
     {"ChatCompletionLogprobs", "content:ChatCompletionLogprob[]"},
     {"CalledFunction", "description:string? name:string arguments:string"},
     {"ToolCall", "id:string type:string function:CalledFunction"},

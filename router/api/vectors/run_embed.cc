@@ -5,6 +5,7 @@
 #include <ctime>
 #include <utility>
 
+#include "router/api/guard.h"
 #include "router/api/openai/dialect.h"
 #include "router/api/openai/lower.h"
 #include "router/api/run.h"
@@ -62,6 +63,7 @@ void Answer(ApiContext& context, Open& open, const EmbedResult& result) {
   context.metrics.requests().TotalTime(elapsed);
   context.metrics.requests().Succeeded("vectors");
   context.metrics.tenants().Tokens(open.tenant, embedded.tokens, 0);
+  context.gate.Spend(open.tenant, embedded.tokens, SteadyNow());
   open.exchange->Ended(
       {.finish_reason = "vectors", .tokens = TokenCounts{embedded.tokens, 0, elapsed}});
   open.exchange->Respond(JsonResponse(open.make_body(embedded)));
@@ -80,6 +82,9 @@ void RunEmbed(ApiContext& context, const RequestHead& head, EmbedRun run,
   if (!permit) {
     return Refuse(context, *exchange,
                   openai::Errors().TooManyRequests(context.options.max_concurrent_requests));
+  }
+  if (auto error = EnterTenant(context, head.tenant, *permit)) {
+    return Refuse(context, *exchange, *std::move(error));
   }
   context.metrics.tenants().Request(head.tenant);
   auto open = std::make_shared<Open>();

@@ -116,6 +116,22 @@ void RunClamp(const ClampOp& op, const StepBuffers& buffers, const RowRange& row
   }
 }
 
+void RunXielu(const Stage& stage, const Kernels& kernels, const StepBuffers& buffers,
+              const RowRange& rows) {
+  const XieluOp& op = *stage.xielu;
+  const float up = std::log1p(std::exp(*stage.positive));
+  const float down = XieluOp::kBeta + std::log1p(std::exp(*stage.negative));
+  for (std::size_t row = rows.first; row < rows.first + rows.count; ++row) {
+    float* const x = buffers.View(stage.in).Floats(row);
+    for (std::size_t i = 0; i < op.width; ++i) {
+      const float bent = x[i] > 0.0f ? up * x[i] * x[i]
+                                     : down * (std::expm1(std::min(x[i], XieluOp::kLeast)) - x[i]);
+      x[i] = bent + XieluOp::kBeta * x[i];
+    }
+    kernels.copy({.input = x, .size = op.width, .out = buffers.View(stage.out).Row(row)});
+  }
+}
+
 void RunScale(const Stage& stage, const StepBuffers& buffers, std::size_t columns,
               const RowRange& rows) {
   for (std::size_t row = rows.first; row < rows.first + rows.count; ++row) {

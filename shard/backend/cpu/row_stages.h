@@ -36,6 +36,9 @@ void RunSquares(const SquaresOp& op, const Kernels& kernels, const StepBuffers& 
                 const RowRange& rows);
 void RunWidthNorm(const Stage& stage, const StepBuffers& buffers, const RowRange& rows);
 void RunClamp(const ClampOp& op, const StepBuffers& buffers, const RowRange& rows);
+// Overwrites the input.
+void RunXielu(const Stage& stage, const Kernels& kernels, const StepBuffers& buffers,
+              const RowRange& rows);
 void RunScale(const Stage& stage, const StepBuffers& buffers, std::size_t columns,
               const RowRange& rows);
 

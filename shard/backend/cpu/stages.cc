@@ -36,7 +36,7 @@ class StageMaker {
     }
     return Is<EmbedOp, PositionsOp, RopeKvWriteOp, AttentionOp, ExpertsOp, GateRowsOp, AllReduceOp,
               GroupNormOp, MultiplyOp, ScaleOp, LatentWriteOp, HeadLinearOp, GateOp, DeltaNetOp,
-              SquaresOp, WidthNormOp, ClampOp>(ops[first])
+              SquaresOp, WidthNormOp, ClampOp, XieluOp, ShortConvOp>(ops[first])
                ? 1
                : 0;
   }
@@ -135,6 +135,9 @@ class StageMaker {
   Stage StageOf(const DeltaNetOp& op, std::size_t) const {
     return {.kind = StageKind::kDeltaNet, .in = op.in, .out = op.out, .delta = &op};
   }
+  Stage StageOf(const ShortConvOp& op, std::size_t) const {
+    return {.kind = StageKind::kShortConv, .in = op.in, .out = op.out, .short_conv = &op};
+  }
   Stage StageOf(const AllReduceOp& op, std::size_t) const {
     return {.kind = StageKind::kAllReduce, .in = op.buffer};
   }
@@ -164,6 +167,14 @@ class StageMaker {
   }
   Stage StageOf(const ClampOp& op, std::size_t) const {
     return {.kind = StageKind::kClamp, .out = op.buffer, .clamp = &op};
+  }
+  Stage StageOf(const XieluOp& op, std::size_t) const {
+    return {.kind = StageKind::kXielu,
+            .in = op.in,
+            .out = op.out,
+            .xielu = &op,
+            .positive = weights_.Vector(op.positive),
+            .negative = weights_.Vector(op.negative)};
   }
   // Never the first of a stage (Length).
   Stage StageOf(const GatedActivationOp&, std::size_t) const { return {}; }

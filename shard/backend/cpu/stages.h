@@ -32,8 +32,10 @@ enum class StageKind : std::uint8_t {
   kSquares,
   kWidthNorm,
   kClamp,
+  kXielu,
   kGate,  // the same, column by column
   kDeltaNet,
+  kShortConv,
   kAllReduce,
 };
 
@@ -72,9 +74,13 @@ struct Stage {
   const SquaresOp* squares = nullptr;         // kSquares; of the program
   const WidthNormOp* width_norm = nullptr;    // kWidthNorm; of the program
   const ClampOp* clamp = nullptr;             // kClamp; of the program
+  const XieluOp* xielu = nullptr;             // kXielu; of the program
+  const float* positive = nullptr;            // kXielu
+  const float* negative = nullptr;            // the same
   const GateRowsOp* gate_rows = nullptr;      // kGateRows; of the program
   const GateOp* gate = nullptr;               // kGate; of the program
   const DeltaNetOp* delta = nullptr;          // kDeltaNet; of the program
+  const ShortConvOp* short_conv = nullptr;    // kShortConv; of the program
   // Set for a norm whose result only the next stage reads, and for that stage. If rows are few,
   // every thread computes the norm for itself, and the two need no barrier between them.
   bool private_rows = false;

@@ -39,6 +39,10 @@ StepRunner::StepRunner(const StepParts& parts)
       deltas_.try_emplace(stage.delta, *stage.delta, parts.kernels, parts.weights, parts.states,
                           parts.buffers, parts.pool);
     }
+    if (stage.short_conv != nullptr) {
+      short_convs_.try_emplace(stage.short_conv, *stage.short_conv, parts.kernels, parts.weights,
+                               parts.states, parts.buffers, parts.pool);
+    }
     plan_of_stage_.push_back(0);
     if (stage.kind != StageKind::kAttention) continue;
     const auto known = std::find_if(planned.begin(), planned.end(), [&](const AttentionOp* other) {
@@ -99,6 +103,7 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
     case StageKind::kSquares:
     case StageKind::kWidthNorm:
     case StageKind::kClamp:
+    case StageKind::kXielu:
       return RunRows(stage, thread);
     case StageKind::kNorm:
       return Norm(stage, thread);
@@ -124,6 +129,8 @@ void StepRunner::RunStage(const Stage& stage, std::size_t thread) {
       return Gate(*stage.gate, parts_.kernels, parts_.buffers, EvenShare(rows_, threads(), thread));
     case StageKind::kDeltaNet:
       return deltas_.at(stage.delta).Run(rows_, thread);
+    case StageKind::kShortConv:
+      return short_convs_.at(stage.short_conv).Run(rows_, thread);
     case StageKind::kAllReduce:
       if (thread == 0) AllReduce(stage);
       return;
@@ -352,6 +359,8 @@ void StepRunner::RunRows(const Stage& stage, std::size_t thread) {
       return RunWidthNorm(stage, buffers, rows);
     case StageKind::kClamp:
       return RunClamp(*stage.clamp, buffers, rows);
+    case StageKind::kXielu:
+      return RunXielu(stage, parts_.kernels, buffers, rows);
     default:
       return RunGroupNorm(stage, parts_.kernels, buffers, columns, rows);
   }

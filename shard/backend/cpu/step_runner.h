@@ -17,6 +17,7 @@
 #include "shard/backend/cpu/attention/attention_plan.h"
 #include "shard/backend/cpu/cache/kv_cache.h"
 #include "shard/backend/cpu/delta/delta_stage.h"
+#include "shard/backend/cpu/delta/short_conv_stage.h"
 #include "shard/backend/cpu/delta/state_store.h"
 #include "shard/backend/cpu/experts/expert_stage.h"
 #include "shard/backend/cpu/linear_stage.h"
@@ -103,6 +104,7 @@ class StepRunner {
   LinearStage linear_;
   std::map<const ExpertsOp*, ExpertStage> experts_;
   std::map<const DeltaNetOp*, DeltaStage> deltas_;
+  std::map<const ShortConvOp*, ShortConvStage> short_convs_;
 
   // For the present step; the caller's thread writes them before the region.
   const RaggedBatch* batch_ = nullptr;

@@ -29,6 +29,7 @@ std::string_view Missing(const AttentionOp& op) {
   return op.both_ways ? "attention in both directions" : "";
 }
 std::string_view Missing(const ExpertsOp& op) {
+  if (op.routing.kind == Routing::Kind::kSparseMixer) return "routers that are sparse mixers";
   if (op.routing.experts > kMostExperts) return "more than 1024 experts of a layer";
   return op.routing.chosen > kMostChosen ? "more than 32 experts of a token" : "";
 }
@@ -36,6 +37,8 @@ std::string_view Missing(const GroupNormOp& op) { return op.kName; }
 std::string_view Missing(const MultiplyOp& op) { return op.kName; }
 std::string_view Missing(const ScaleOp& op) { return op.kName; }
 std::string_view Missing(const DeltaNetOp& op) { return op.kName; }
+std::string_view Missing(const XieluOp& op) { return op.kName; }
+std::string_view Missing(const ShortConvOp& op) { return op.kName; }
 std::string_view Missing(const LatentWriteOp&) { return "latent attention"; }
 std::string_view Missing(const HeadLinearOp&) { return "latent attention"; }
 std::string_view Missing(const auto&) { return ""; }

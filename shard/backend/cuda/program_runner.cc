@@ -370,6 +370,13 @@ absl::Status ProgramRunner::Run(const DeltaNetOp&, const Step&) {
   return absl::InternalError("gated delta nets have no kernel");
 }
 
+absl::Status ProgramRunner::Run(const ShortConvOp&, const Step&) {
+  return absl::InternalError("short convolutions have no kernel");
+}
+absl::Status ProgramRunner::Run(const XieluOp&, const Step&) {
+  return absl::InternalError("xIELU has no kernel");
+}
+
 absl::Status ProgramRunner::Run(const SelectRowsOp& op, const Step& step) {
   return SelectRows({Rows(op.in), step.inputs->logit_rows, Rows(op.out), step.inputs->logit_count,
                      program_.Width(op.out)},

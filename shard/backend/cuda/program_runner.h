@@ -113,6 +113,8 @@ class ProgramRunner {
   absl::Status Run(const ScaleOp& op, const Step& step);
   absl::Status Run(const GateOp& op, const Step& step);
   absl::Status Run(const DeltaNetOp& op, const Step& step);
+  absl::Status Run(const ShortConvOp& op, const Step& step);
+  absl::Status Run(const XieluOp& op, const Step& step);
   absl::Status Run(const SquaresOp& op, const Step& step);
   absl::Status Run(const WidthNormOp& op, const Step& step);
   absl::Status Run(const ClampOp& op, const Step& step);

@@ -22,11 +22,34 @@ at::Tensor Softplus(const at::Tensor& x) {
 }
 
 // The convolution of a row. `kept` holds the inputs before it and gets the row's own.
-at::Tensor Mix(const at::Tensor& weights, const at::Tensor& row, at::Tensor kept) {
+at::Tensor Convolve(const at::Tensor& weights, const at::Tensor& row, at::Tensor kept) {
   const std::int64_t inputs = kept.size(0);
   const at::Tensor all = at::cat({kept, row.narrow(0, 0, kept.size(1)).unsqueeze(0)});
   kept.copy_(all.narrow(0, 1, inputs));
-  return at::silu(all.mul(weights).sum(0));
+  return all.mul(weights).sum(0);
+}
+
+void ClearAtBegin(const SegmentInputs& segment, const DeltaStates& states) {
+  if (segment.context_length > 0) return;
+  states.inputs.select(0, segment.state).zero_();
+  states.matrices.select(0, segment.state).zero_();
+}
+
+// Calls `compute` with each row of a segment and the place of its state. A draft has a state of its
+// own, which begins as that before it.
+template <class Compute>
+void ForRows(const SegmentInputs& segment, const DeltaStates& states, const Compute& compute) {
+  const std::int64_t end = segment.query_start + segment.query_count;
+  std::int64_t place = segment.state;
+  for (std::int64_t i = segment.query_start; i < end; ++i) {
+    const std::int64_t draft = i - (end - segment.drafts);
+    if (draft >= 0) {
+      const std::int64_t next = states.sequences + segment.first_draft + draft;
+      states.Copy(place, next);
+      place = next;
+    }
+    compute(i, place);
+  }
 }
 
 // The results of a row, [heads, value_dim]. `state` is [heads, key_dim, value_dim].
@@ -74,27 +97,31 @@ DeltaStates MakeDeltaStates(const StateShape& shape, const BackendLimits& limits
 void DeltaNet(const DeltaNetOp& op, const DeltaWeights& weights, const SegmentInputs& segment,
               const DeltaStates& states, const at::Tensor& in, const at::Tensor& out) {
   const StateShape& shape = op.shape;
-  if (segment.context_length == 0) {
-    states.inputs.select(0, segment.state).zero_();
-    states.matrices.select(0, segment.state).zero_();
-  }
+  ClearAtBegin(segment, states);
   const at::Tensor convolution = weights.convolution.to(at::kFloat).t().contiguous();
-  const std::int64_t end = segment.query_start + segment.query_count;
-  std::int64_t place = segment.state;
-  for (std::int64_t i = segment.query_start; i < end; ++i) {
-    const std::int64_t draft = i - (end - segment.drafts);
-    if (draft >= 0) {
-      const std::int64_t next = states.sequences + segment.first_draft + draft;
-      states.Copy(place, next);
-      place = next;
-    }
+  ForRows(segment, states, [&](std::int64_t i, std::int64_t place) {
     const at::Tensor row = in.select(0, i).to(at::kFloat);
-    const at::Tensor mixed = Mix(convolution, row, states.inputs.select(0, place));
+    const at::Tensor mixed = at::silu(Convolve(convolution, row, states.inputs.select(0, place)));
     const at::Tensor result = DeltaRule(op, weights, row, mixed, states.matrices.select(0, place));
     RmsNorm(result, weights.norm, 0.0, op.eps, result);
     const at::Tensor gate = Heads(row, op.GateColumn(), shape.heads, shape.value_dim);
     out.select(0, i).copy_(result.mul(at::silu(gate)).view({std::int64_t{op.ValueWidth()}}));
-  }
+  });
+}
+
+void ShortConv(const ShortConvOp& op, const at::Tensor& convolution, const at::Tensor& bias,
+               const SegmentInputs& segment, const DeltaStates& states, const at::Tensor& in,
+               const at::Tensor& out) {
+  ClearAtBegin(segment, states);
+  const std::int64_t channels = op.shape.channels;
+  const at::Tensor taps = convolution.to(at::kFloat).t().contiguous();
+  ForRows(segment, states, [&](std::int64_t i, std::int64_t place) {
+    const at::Tensor row = in.select(0, i).to(at::kFloat);
+    const at::Tensor mixed = row.narrow(0, 0, channels).mul(row.narrow(0, 2 * channels, channels));
+    at::Tensor sum = Convolve(taps, mixed, states.inputs.select(0, place));
+    if (bias.defined()) sum = sum.add(bias.to(at::kFloat));
+    out.select(0, i).copy_(sum.mul(row.narrow(0, channels, channels)));
+  });
 }
 
 }  // namespace penstock::shard

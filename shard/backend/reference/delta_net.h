@@ -1,4 +1,5 @@
-// Gated delta nets (DeltaNetOp in shard/model/program.h), one sequence at a time.
+// Gated delta nets and short convolutions (DeltaNetOp and ShortConvOp in shard/model/program.h),
+// one sequence at a time.
 #pragma once
 
 #include <cstdint>
@@ -32,5 +33,10 @@ struct DeltaWeights {
 // after each draft. in and out: [rows, width] of the step.
 void DeltaNet(const DeltaNetOp& op, const DeltaWeights& weights, const SegmentInputs& segment,
               const DeltaStates& states, const at::Tensor& in, const at::Tensor& out);
+
+// The same for a short convolution. `bias` may be undefined.
+void ShortConv(const ShortConvOp& op, const at::Tensor& convolution, const at::Tensor& bias,
+               const SegmentInputs& segment, const DeltaStates& states, const at::Tensor& in,
+               const at::Tensor& out);
 
 }  // namespace penstock::shard

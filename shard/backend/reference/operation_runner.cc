@@ -186,6 +186,11 @@ void OperationRunner::Run(const ActivationOp& op) {
            Padded(op.out).narrow(1, 0, op.width));
 }
 
+void OperationRunner::Run(const XieluOp& op) {
+  Xielu(Padded(op.in).narrow(1, 0, op.width), Weight(op.positive), Weight(op.negative),
+        Padded(op.out).narrow(1, 0, op.width));
+}
+
 void OperationRunner::Run(const ExpertsOp& op) {
   const auto weight = [this](WeightIndex index) -> const at::Tensor& { return Weight(index); };
   RunExperts(op, Padded(op.in), Padded(op.scores), weight, Padded(op.out));
@@ -219,6 +224,14 @@ void OperationRunner::Run(const DeltaNetOp& op) {
   const at::Tensor out = Whole(op.out).narrow(1, 0, op.ValueWidth());
   for (const SegmentInputs& segment : tensors_.inputs.segments) {
     DeltaNet(op, weights, segment, tensors_.states[op.state], Whole(op.in), out);
+  }
+}
+
+void OperationRunner::Run(const ShortConvOp& op) {
+  const at::Tensor out = Whole(op.out).narrow(1, 0, op.shape.channels);
+  for (const SegmentInputs& segment : tensors_.inputs.segments) {
+    ShortConv(op, Weight(op.convolution), Weight(op.bias), segment, tensors_.states[op.state],
+              Whole(op.in), out);
   }
 }
 

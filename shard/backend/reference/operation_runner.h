@@ -72,10 +72,12 @@ class OperationRunner {
   void Run(const AttentionOp& op);
   void Run(const GatedActivationOp& op);
   void Run(const ActivationOp& op);
+  void Run(const XieluOp& op);
   void Run(const ExpertsOp& op);
   void Run(const GateRowsOp& op);
   void Run(const GateOp& op);
   void Run(const DeltaNetOp& op);
+  void Run(const ShortConvOp& op);
   void Run(const SelectRowsOp& op);
   void Run(const ScaleLogitsOp& op);
   void Run(const LatentWriteOp& op);

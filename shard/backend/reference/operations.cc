@@ -3,6 +3,8 @@
 #include <cmath>
 #include <optional>
 
+#include "shard/model/program.h"
+
 namespace penstock::shard {
 namespace {
 
@@ -110,6 +112,18 @@ void Activate(const at::Tensor& x, Activation activation, at::Tensor out) {
       out.copy_(x.clamp_min(0).square_());
       return;
   }
+}
+
+void Xielu(const at::Tensor& x, const at::Tensor& positive, const at::Tensor& negative,
+           at::Tensor out) {
+  const at::Tensor wide = x.to(at::kFloat);
+  const auto softplus = [](const at::Tensor& weight) {
+    return weight.to(at::kFloat).exp().log1p();
+  };
+  const at::Tensor up = wide.square().mul(softplus(positive));
+  const at::Tensor down =
+      wide.clamp_max(XieluOp::kLeast).expm1().sub(wide).mul(softplus(negative).add(XieluOp::kBeta));
+  out.copy_(up.where(wide.gt(0), down).add(wide, XieluOp::kBeta));
 }
 
 void SoftCap(at::Tensor x, double cap) { x.div_(cap).tanh_().mul_(cap); }

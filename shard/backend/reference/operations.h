@@ -37,6 +37,10 @@ void AddSinusoids(const at::Tensor& positions, at::Tensor out);
 
 void Activate(const at::Tensor& x, Activation activation, at::Tensor out);
 
+// `positive` and `negative` are the weights of an XieluOp.
+void Xielu(const at::Tensor& x, const at::Tensor& positive, const at::Tensor& negative,
+           at::Tensor out);
+
 // x = cap * tanh(x / cap).
 void SoftCap(at::Tensor x, double cap);
 

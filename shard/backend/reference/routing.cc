@@ -8,11 +8,26 @@ namespace {
 
 constexpr double kNeverChosen = -std::numeric_limits<double>::infinity();
 
+Routes MixExperts(const at::Tensor& scores, const Routing& routing) {
+  at::Tensor left = scores;
+  at::Tensor weights = at::zeros(scores.sizes(), scores.options());
+  for (std::uint32_t i = 0; i < routing.chosen; ++i) {
+    const auto [best, chosen] = left.max(-1, true);
+    const at::Tensor far =
+        best.sub(scores).div(scores.abs().maximum(best)).gt(routing.mixer_distance);
+    const at::Tensor parts = at::softmax(left.masked_fill(far, kNeverChosen), -1);
+    weights.scatter_(1, chosen, parts.gather(1, chosen));
+    left = left.scatter(1, chosen, kNeverChosen);
+  }
+  return {weights};
+}
+
 }  // namespace
 
 Routes ChooseExperts(const at::Tensor& scores, const at::Tensor& choice_bias,
                      const at::Tensor& expert_scale, const Routing& routing) {
   const at::Tensor wide = scores.to(at::kFloat).mul(routing.score_scale);
+  if (routing.kind == Routing::Kind::kSparseMixer) return MixExperts(wide, routing);
   const at::Tensor all =
       routing.kind == Routing::Kind::kSoftmax ? at::softmax(wide, -1) : wide.sigmoid();
   at::Tensor choice = choice_bias.defined() ? all.add(choice_bias.to(at::kFloat)) : all;

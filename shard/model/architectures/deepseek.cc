@@ -2,7 +2,6 @@
 // first layers, beside a shared expert. V3 chooses experts by sigmoids in groups, V2 by a softmax.
 // The layers after the last one, which predict more tokens, are skipped.
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "common/status.h"
@@ -10,6 +9,7 @@
 #include "shard/model/decoder_builder.h"
 #include "shard/model/expert_layers.h"
 #include "shard/model/latent_attention.h"
+#include "shard/model/latent_config.h"
 
 namespace penstock::shard {
 namespace {
@@ -29,9 +29,6 @@ constexpr SizeKeys kV3{.hidden = 7168,
                        .intermediate = 18432,
                        .vocabulary = 129280,
                        .positions = 4096};
-
-constexpr std::uint32_t kMaxLatentWidth = 1u << 20;
-constexpr std::uint32_t kMaxLatentHeadDim = 4096;
 
 struct DeepSeek {
   LatentHeads heads;
@@ -65,42 +62,11 @@ void BuildDeepSeek(DecoderBuilder& b, const DeepSeek& model) {
   b.Head();
 }
 
-absl::Status ReadLatentHeads(const ConfigReader& config, LatentHeads& heads) {
-  if (!config.IsNull("q_lora_rank")) {
-    PENSTOCK_ASSIGN_OR_RETURN(heads.query_latent,
-                              config.IntegerOr("q_lora_rank", 1536, 1, kMaxLatentWidth));
-  }
-  PENSTOCK_ASSIGN_OR_RETURN(heads.latent,
-                            config.IntegerOr("kv_lora_rank", 512, 1, kMaxLatentWidth));
-  PENSTOCK_ASSIGN_OR_RETURN(heads.nope,
-                            config.IntegerOr("qk_nope_head_dim", 128, 1, kMaxLatentHeadDim));
-  PENSTOCK_ASSIGN_OR_RETURN(heads.rope,
-                            config.IntegerOr("qk_rope_head_dim", 64, 2, kMaxLatentHeadDim));
-  if (heads.rope % 2 != 0) return config.Bad("qk_rope_head_dim", "even");
-  PENSTOCK_ASSIGN_OR_RETURN(heads.value, config.IntegerOr("v_head_dim", 128, 1, kMaxLatentHeadDim));
-  return absl::OkStatus();
-}
+// The defaults of the transformers classes.
+constexpr LatentHeads kDeepSeekHeads{
+    .query_latent = 1536, .latent = 512, .nope = 128, .rope = 64, .value = 128};
 
-// yarn also scales the products of queries and keys: cos and sin rotate only a part of each head.
-absl::StatusOr<double> ReadScale(const ConfigReader& config, const RopeSpec& rope,
-                                 const LatentHeads& heads) {
-  double scale = 1.0 / std::sqrt(static_cast<double>(heads.nope + heads.rope));
-  if (rope.type == RopeType::kDefault) return scale;
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    PENSTOCK_ASSIGN_OR_RETURN(const auto scaling, config.Object(key));
-    if (!scaling.has_value()) continue;
-    PENSTOCK_ASSIGN_OR_RETURN(const double all, scaling->NumberOr("mscale_all_dim", 0.0, 0.0, 1e3));
-    PENSTOCK_ASSIGN_OR_RETURN(const double factor,
-                              scaling->NumberOr("factor", rope.factor, 1e-3, 1e6));
-    if (all == 0.0 || factor <= 1.0) continue;
-    const double once = 0.1 * all * std::log(factor) + 1.0;
-    scale *= once * once;
-  }
-  return scale;
-}
-
-// All but the attention's RoPE and the router. Heads of queries and keys have `nope` and `rope`
-// dimensions; `head_dim` and `num_key_value_heads` mean nothing.
+// All but the attention's RoPE and the router.
 absl::Status ReadDeepseekShared(const ConfigReader& config, const SizeKeys& sizes,
                                 std::uint32_t dense_layers, std::uint32_t expert_width,
                                 std::uint32_t shared_experts, ModelSpec& spec, DeepSeek& model) {
@@ -108,14 +74,7 @@ absl::Status ReadDeepseekShared(const ConfigReader& config, const SizeKeys& size
   PENSTOCK_RETURN_IF_ERROR(RequireSilu(config));
   PENSTOCK_RETURN_IF_ERROR(ReadSizes(config, sizes, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadNormEps(config, "rms_norm_eps", 1e-6, spec));
-  PENSTOCK_RETURN_IF_ERROR(ReadLatentHeads(config, model.heads));
-  spec.kv_heads = 1;
-  spec.head_dim = model.heads.rope;  // of which ReadRope takes RoPE
-  PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
-  spec.head_dim = model.heads.latent + model.heads.rope;
-  PENSTOCK_ASSIGN_OR_RETURN(const double scale, ReadScale(config, spec.rope, model.heads));
-  model.heads.scale = static_cast<float>(scale);
-  PENSTOCK_RETURN_IF_ERROR(ReadWindows(config, 0, 0, spec));
+  PENSTOCK_ASSIGN_OR_RETURN(model.heads, ReadLatentHeads(config, kDeepSeekHeads, spec));
   PENSTOCK_ASSIGN_OR_RETURN(
       spec.expert_intermediate,
       config.IntegerOr("moe_intermediate_size", expert_width, 1, kMaxLatentWidth));

@@ -64,31 +64,8 @@ void BuildExaoneMoe(DecoderBuilder& b, const ExaoneMoe& model) {
   b.Head();
 }
 
-// `mlp_layer_types`, or without it the first layers are dense.
-absl::Status ReadExaoneMoeSparse(const ConfigReader& config, std::uint32_t layers,
-                                 ExaoneMoe& model) {
-  constexpr char kTypes[] = "mlp_layer_types";
-  PENSTOCK_ASSIGN_OR_RETURN(const auto types, config.StringsOr(kTypes));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t dense,
-                            config.IntegerOr("first_k_dense_replace", 1, 0, 4096));
-  if (types.empty()) {
-    for (std::uint32_t i = 0; i < layers; ++i) model.sparse.push_back(i >= dense);
-    return absl::OkStatus();
-  }
-  if (types.size() != layers) {
-    return config.Bad(kTypes, "a list of " + std::to_string(layers) + " names");
-  }
-  for (std::size_t i = 0; i < types.size(); ++i) {
-    model.sparse.push_back(types[i] == "sparse");
-    if (types[i] != "sparse" && types[i] != "dense") {
-      return config.BadItem(kTypes, i, "dense or sparse");
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ReadExaoneMoeExperts(const ConfigReader& config, ModelSpec& spec, ExaoneMoe& model) {
-  PENSTOCK_RETURN_IF_ERROR(ReadExaoneMoeSparse(config, spec.layers, model));
+  PENSTOCK_ASSIGN_OR_RETURN(model.sparse, ReadMlpLayerTypes(config, spec.layers, 1));
   PENSTOCK_RETURN_IF_ERROR(RequireRouter(config, "sigmoid", {"noaux_tc"}));
   PENSTOCK_ASSIGN_OR_RETURN(model.routing, ReadSigmoidRouting(config, 64, 8));
   PENSTOCK_ASSIGN_OR_RETURN(const double scale,

@@ -2,6 +2,7 @@
 // with weights around 0, a scaled embedding, and GELU gates. From Gemma 2 on each branch has a norm
 // before and after it, and layers with a window alternate with full ones. Gemma 2 has softcaps.
 // Gemma 3 has none of attention, norms of heads and other RoPE parameters in layers with a window.
+// VaultGemma (arXiv:2510.15001) is Gemma 2 without the norms after the branches.
 #include <cmath>
 #include <string>
 #include <utility>
@@ -42,6 +43,7 @@ constexpr SizeKeys kGemma3{.hidden = 2304,
 
 struct Gemma {
   bool branch_norms = false;
+  std::string mlp_norm = "pre_feedforward_layernorm";
   bool head_norms = false;
   Activation activation = Activation::kGeluTanh;
   float attention_scale = 0.0f;
@@ -73,7 +75,7 @@ void BuildGemma(DecoderBuilder& b, const Gemma& model) {
               std::sqrt(static_cast<float>(b.spec().hidden)));
   b.Layers("layers", [&](std::uint32_t layer) {
     BuildGemmaAttention(b, model, layer);
-    b.RmsNorm(model.branch_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm");
+    b.RmsNorm(model.mlp_norm);
     b.GatedMlp("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", model.activation);
     if (model.branch_norms) b.BranchRmsNorm("post_feedforward_layernorm");
     b.AddToResidual();
@@ -126,22 +128,36 @@ absl::Status ReadGemma(const ConfigReader& config, ModelSpec& spec) {
                             ReadActivation(config, "hidden_act", Activation::kGeluTanh));
   // The first releases say `gelu` and mean the form by tanh.
   if (model.activation == Activation::kGelu) model.activation = Activation::kGeluTanh;
+  model.mlp_norm = "post_attention_layernorm";
   model.attention_scale = 1.0f / std::sqrt(static_cast<float>(spec.head_dim));
   SetGemmaBuild(model, spec);
   return absl::OkStatus();
 }
 
-absl::Status ReadGemma2(const ConfigReader& config, ModelSpec& spec) {
+namespace {
+
+absl::Status ReadGemma2Kind(const ConfigReader& config, bool branch_norms, ModelSpec& spec) {
   PENSTOCK_RETURN_IF_ERROR(ReadGemmaShared(config, kGemma2, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadRope(config, {}, spec));
   PENSTOCK_RETURN_IF_ERROR(ReadAlternatingWindows(config, 2, spec));
   Gemma model;
   PENSTOCK_RETURN_IF_ERROR(ReadGemma2Keys(config, 30.0, model));
+  model.branch_norms = branch_norms;
   PENSTOCK_ASSIGN_OR_RETURN(model.attention_softcap,
                             ReadSoftcap(config, "attn_logit_softcapping", 50.0));
   model.local_rope = spec.rope;
   SetGemmaBuild(model, spec);
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReadGemma2(const ConfigReader& config, ModelSpec& spec) {
+  return ReadGemma2Kind(config, true, spec);
+}
+
+absl::Status ReadVaultGemma(const ConfigReader& config, ModelSpec& spec) {
+  return ReadGemma2Kind(config, false, spec);
 }
 
 absl::Status ReadGemma3Text(const ConfigReader& config, ModelSpec& spec) {

@@ -1,4 +1,5 @@
 // Llama (arXiv:2302.13971), and Mistral (arXiv:2310.06825): Llama with a window in each layer.
+// InternLM 3 (Shanghai AI Laboratory) is Llama with other defaults.
 #include "common/status.h"
 #include "shard/model/config_keys.h"
 #include "shard/model/decoder_builder.h"
@@ -20,6 +21,14 @@ constexpr SizeKeys kMistral{.hidden = 4096,
                             .intermediate = 14336,
                             .vocabulary = 32000,
                             .positions = 131072};
+constexpr SizeKeys kInternLm3{.hidden = 4096,
+                              .layers = 48,
+                              .heads = 32,
+                              .kv_heads = 2,
+                              .head_dim = 128,
+                              .intermediate = 10240,
+                              .vocabulary = 128512,
+                              .positions = 32768};
 
 void BuildLlama(DecoderBuilder& b) {
   b.Prefix({"model.", ""}, "norm.weight");
@@ -60,6 +69,12 @@ absl::Status ReadLlama(const ConfigReader& config, ModelSpec& spec) {
 
 absl::Status ReadMistral(const ConfigReader& config, ModelSpec& spec) {
   return ReadLlamaDecoder(config, kMistral, 4096, spec);
+}
+
+absl::Status ReadInternLm3(const ConfigReader& config, ModelSpec& spec) {
+  spec.tied_head = false;
+  PENSTOCK_RETURN_IF_ERROR(ReadLlamaDecoder(config, kInternLm3, 0, spec));
+  return ReadNormEps(config, "rms_norm_eps", 1e-5, spec);
 }
 
 }  // namespace penstock::shard

@@ -14,6 +14,7 @@ def rope(**keys) -> dict:
 
 LLAMA3 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 64}
+KEPT = {"vocab_size": 264, "rms_norm_eps": 0.001}
 SHORT, LONG = [1.0, 1.1, 1.3, 1.2], [1.5, 2.0, 4.0, 6.0]
 LONGROPE = {"rope_type": "longrope", "short_factor": SHORT, "long_factor": LONG}
 VARIANTS = {
@@ -50,6 +51,14 @@ VARIANTS = {
     "v4_awq": Variant(V4 | {"quantization_config": {
         "quant_method": "awq", "bits": 4, "group_size": 16, "version": "gemm", "zero_point": True,
         "modules_to_not_convert": ["lm_head"]}}, options={"form": {"encoding": "awq"}}),
+    # Groups that --quantize int4 keeps, also on two ranks. The head is quantised too.
+    "v4_gptq_kept": Variant(V4 | KEPT | {"hidden_size": 64, "intermediate_size": 128, "quantization_config": {
+        "quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": False, "sym": False, "lm_head": True,
+        "checkpoint_format": "gptq_v2"}},
+        options={"form": {"encoding": "gptq", "group": 32, "v2": True}, "whole": True}),
+    "v4_awq_kept": Variant(V4 | KEPT | {"hidden_size": 128, "intermediate_size": 256, "quantization_config": {
+        "quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True,
+        "modules_to_not_convert": None}}, options={"form": {"encoding": "awq", "group": 128}, "whole": True}),
     "v4_nf4": Variant(V4 | {"quantization_config": {
         "quant_method": "bitsandbytes", "load_in_4bit": True, "load_in_8bit": False,
         "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": True,
@@ -66,7 +75,7 @@ VARIANTS = {
 
 
 def tensors(t: Tensors, config: dict, head: bool = False, form: dict | None = None,
-            prefix: str = "model.") -> None:
+            prefix: str = "model.", whole: bool = False) -> None:
     hidden, bias = config["hidden_size"], config.get("attention_bias", False)
     t.embedding(prefix + "embed_tokens", config["vocab_size"], hidden)
     for i in range(config["num_hidden_layers"]):
@@ -78,4 +87,7 @@ def tensors(t: Tensors, config: dict, head: bool = False, form: dict | None = No
         layer.norm("post_attention_layernorm", hidden)
         layer.gated_mlp("mlp", config["intermediate_size"], hidden, config.get("mlp_bias", False))
     t.norm(prefix + "norm", hidden)
-    t.head(config | {"tie_word_embeddings": False} if head else config)
+    if whole:
+        t.quantized(**form).linear("lm_head", config["vocab_size"], hidden)
+    else:
+        t.head(config | {"tie_word_embeddings": False} if head else config)

@@ -40,8 +40,8 @@ def read_bugs(tables):
             raise BadBug(f"{bug['table']}: {bug['name']}: two bugs have this name")
         if not re.search(r"\bBUG\b", bug["after"]):
             raise BadBug(f"{bug['table']}: {bug['name']}: `after` never asks for BUG")
-        if not re.fullmatch(r"G([1-9]|10)|model", bug.get("breaks", "")):
-            raise BadBug(f"{bug['table']}: {bug['name']}: `breaks` names no guarantee (G1 to G10, model)")
+        if not re.fullmatch(r"G([1-9]|1[01])|model", bug.get("breaks", "")):
+            raise BadBug(f"{bug['table']}: {bug['name']}: `breaks` names no guarantee (G1 to G11, model)")
     return bugs
 
 

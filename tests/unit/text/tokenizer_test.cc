@@ -71,8 +71,11 @@ TEST(Tokenizer, NamesTheFileThatIsMissingOrBroken) {
   };
   EXPECT_EQ(load(), absl::StatusCode::kNotFound);
   const std::string json = ByteLevelJson();
-  for (const std::string& broken : {std::string(), std::string("[]"), std::string("\xff"),
-                                    json.substr(0, json.size() / 2), std::string(100'000, '[')}) {
+  const std::size_t decoder = json.find(R"("decoder":{"type":")") + 19;
+  for (const std::string& broken :
+       {std::string(), std::string("[]"), std::string("\xff"), json.substr(0, json.size() / 2),
+        json.substr(0, decoder + 4), json.substr(0, decoder) + "Un" + json.substr(decoder),
+        std::string(100'000, '[')}) {
     folder.Write("tokenizer.json", broken);
     EXPECT_EQ(load(), absl::StatusCode::kInvalidArgument);
   }

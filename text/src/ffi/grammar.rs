@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use super::tokenizer::Handle;
-use super::{free, guard, object, put, set_unless_zero, slice, text, Bytes};
+use super::tokenizer::{leak, Handle};
+use super::{free, guard, object, put, set_unless_zero, slice, text, Bytes, Tokens};
 use crate::error::{Result, TextError};
 use crate::grammar::{Grammar, Kind, Limits, Matcher, Vocabulary};
 
@@ -123,6 +123,26 @@ pub unsafe extern "C" fn penstock_matcher_accept(
     error: *mut Bytes,
 ) -> i32 {
     guard(error, || exclusive(matcher)?.accept(slice(ids, size)?))
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn penstock_matcher_forced(
+    matcher: *mut Matcher,
+    words: *const u32,
+    word_count: usize,
+    context: *const u32,
+    context_size: usize,
+    most: usize,
+    tokens: *mut Tokens,
+    error: *mut Bytes,
+) -> i32 {
+    guard(error, || {
+        let (mask, context) = (slice(words, word_count)?, slice(context, context_size)?);
+        let ids = exclusive(matcher)?.forced(mask, context, most)?;
+        let (size, offsets) = (ids.len(), std::ptr::null_mut());
+        let ids = leak(ids);
+        put(tokens, Tokens { ids, size, offsets })
+    })
 }
 
 #[no_mangle]

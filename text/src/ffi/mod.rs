@@ -9,7 +9,7 @@ mod tokenizer;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-use crate::error::{Result, TextError};
+use crate::error::{panic_message, Result, TextError};
 
 /// `penstock_bytes`
 #[repr(C)]
@@ -50,14 +50,6 @@ fn guard(error: *mut Bytes, body: impl FnOnce() -> Result<()>) -> i32 {
         unsafe { error.write(Bytes::new(failure.message)) };
     }
     code
-}
-
-fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("unknown panic")
 }
 
 /// Ends an object made by `Box::into_raw`.

@@ -113,7 +113,7 @@ pub unsafe extern "C" fn penstock_tokenizer_encode_pair(
     })
 }
 
-fn leak<T>(values: Vec<T>) -> *mut T {
+pub(super) fn leak<T>(values: Vec<T>) -> *mut T {
     Box::leak(values.into_boxed_slice()).as_mut_ptr()
 }
 

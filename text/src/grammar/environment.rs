@@ -17,6 +17,14 @@ const MAX_ROWS: u32 = 1 << 24;
 pub struct VocabularyEnvironment {
     tokenizer: Arc<Tokenizer>,
     trie: TokTrie,
+    lead: Option<Lead>,
+}
+
+/// A character that no token joins to others. Before a text it stands for the text that it follows,
+/// because a tokenizer may add a blank at the beginning.
+struct Lead {
+    text: &'static str,
+    ids: Vec<TokenId>,
 }
 
 impl VocabularyEnvironment {
@@ -39,7 +47,75 @@ impl VocabularyEnvironment {
         }
         let words = token_words(&tokenizer, rows)?;
         let trie = TokTrie::from(&TokRxInfo::new(rows, eos), &words).with_eos_tokens(eos_ids);
-        Ok(Self { tokenizer, trie })
+        let mut made = Self {
+            tokenizer,
+            trie,
+            lead: None,
+        };
+        made.lead = made.find_lead();
+        Ok(made)
+    }
+
+    /// None: no text in the middle of another can be tokenized as it is there.
+    fn find_lead(&self) -> Option<Lead> {
+        const TRIAL: &str = "a{";
+        ["", "\u{2}"].into_iter().find_map(|text| {
+            let ids = self.tokenizer.encode(text, false, false).ok()?.ids;
+            let lead = Lead { text, ids };
+            self.after(&lead, TRIAL).map(|_| lead)
+        })
+    }
+
+    fn after(&self, lead: &Lead, text: &str) -> Option<Vec<TokenId>> {
+        let whole = [lead.text, text].concat();
+        let ids = self.tokenizer.encode(&whole, false, false).ok()?.ids;
+        let rest = ids.strip_prefix(lead.ids.as_slice())?;
+        (self.bytes_of(rest) == text.as_bytes()).then(|| rest.to_vec())
+    }
+
+    /// The tokenizer's own tokens for `text` where it follows the context, up to byte `end` of it
+    /// and at most `most`. None if no token begins where the context ends, and if the tokenizer
+    /// cannot spell the text.
+    pub fn tokens_after(
+        &self,
+        context: &[TokenId],
+        text: &str,
+        end: usize,
+        most: usize,
+    ) -> Option<Vec<TokenId>> {
+        let mut whole = self.text_of(context);
+        let begin = whole.len();
+        whole.extend_from_slice(text.as_bytes());
+        let ids = self.after(self.lead.as_ref()?, std::str::from_utf8(&whole).ok()?)?;
+        let mut found = Vec::new();
+        let mut at = 0;
+        for id in ids {
+            let next = at + self.trie.token_len(id);
+            if at < begin && next > begin {
+                return None;
+            }
+            if next > begin + end || found.len() == most {
+                break;
+            }
+            if at >= begin {
+                found.push(id);
+            }
+            at = next;
+        }
+        Some(found)
+    }
+
+    /// The text of the last tokens that are no special ones, from its first whole character on.
+    fn text_of(&self, context: &[TokenId]) -> Vec<u8> {
+        let special = |&&id: &&TokenId| {
+            let bytes = self.trie.token(id);
+            bytes.is_empty() || bytes[0] == TokTrie::SPECIAL_TOKEN_MARKER
+        };
+        let plain = context.iter().rev().take_while(|id| !special(id)).count();
+        let bytes = self.bytes_of(&context[context.len() - plain..]);
+        let is_inside = |&&byte: &&u8| byte & 0xC0 == 0x80;
+        let cut = bytes.iter().take_while(is_inside).count();
+        bytes[cut..].to_vec()
     }
 
     /// The tokenizer's own tokens for `text`, if they decode to exactly that text.

@@ -4,6 +4,7 @@
 //! compiling and each mask, not a clock.
 
 mod compile;
+mod engine;
 mod environment;
 mod reasoning;
 mod words;
@@ -15,11 +16,12 @@ use std::sync::{Arc, Mutex};
 
 use llguidance::api::ParserLimits;
 use llguidance::earley::SlicedBiasComputer;
-use llguidance::{Matcher as Engine, ParserFactory};
-use toktrie::{InferenceCapabilities, SimpleVob, TokEnv};
+use llguidance::ParserFactory;
+use toktrie::{InferenceCapabilities, SimpleVob, TokEnv, TokTrie, TokenizerEnv};
 
 use crate::error::{Result, TextError};
 use crate::tokenizer::Tokenizer;
+use engine::Engine;
 use environment::VocabularyEnvironment;
 use reasoning::{Progress, Step};
 
@@ -53,7 +55,7 @@ impl Default for Limits {
 pub struct Vocabulary {
     factory: ParserFactory,
     tokenizer: Arc<Tokenizer>,
-    environment: TokEnv,
+    environment: Arc<VocabularyEnvironment>,
 }
 
 impl Vocabulary {
@@ -66,19 +68,19 @@ impl Vocabulary {
         eos_ids: &[u32],
         prepared: bool,
     ) -> Result<Self> {
-        let environment: TokEnv = Arc::new(VocabularyEnvironment::new(
+        let environment = Arc::new(VocabularyEnvironment::new(
             Arc::clone(&tokenizer),
             rows,
             eos_ids,
         )?);
+        let shared: TokEnv = environment.clone();
         let slices = if prepared {
             SlicedBiasComputer::general_slices()
         } else {
             Vec::new()
         };
-        let mut factory =
-            ParserFactory::new(&environment, InferenceCapabilities::default(), &slices)
-                .map_err(|error| TextError::internal(error.to_string()))?;
+        let mut factory = ParserFactory::new(&shared, InferenceCapabilities::default(), &slices)
+            .map_err(|error| TextError::internal(error.to_string()))?;
         factory.quiet();
         Ok(Self {
             factory,
@@ -92,17 +94,24 @@ impl Vocabulary {
         let Some(rules) = reasoning::directive(kind, source) else {
             return Ok(Grammar {
                 start: Some(Mutex::new(self.engine(kind, source, limits)?)),
+                forces: may_force(kind, source),
                 reasoning: None,
                 environment: Arc::clone(&self.environment),
             });
         };
-        let read = reasoning::Source::read(rules, &self.tokenizer, &self.environment)?;
+        let shared: TokEnv = self.environment.clone();
+        let read = reasoning::Source::read(rules, &self.tokenizer, &shared)?;
+        let mut forces = false;
         let start = match read.grammar {
-            Some((kind, source)) => Some(Mutex::new(self.engine(kind, &source, limits)?)),
+            Some((kind, source)) => {
+                forces = may_force(kind, &source);
+                Some(Mutex::new(self.engine(kind, &source, limits)?))
+            }
             None => None,
         };
         Ok(Grammar {
             start,
+            forces,
             reasoning: Some(Arc::new(read.rules)),
             environment: Arc::clone(&self.environment),
         })
@@ -129,12 +138,10 @@ impl Vocabulary {
                 parser_limits,
             )
             .map_err(|error| compile::explain(&error.to_string()))?;
-        let mut start = Engine::new(Ok(parser));
-        start
-            .clone()
-            .compute_mask_or_eos()
-            .map_err(|error| compile::explain(&error.to_string()))?;
-        if start.is_stopped() && !start.is_accepting().unwrap_or(false) {
+        let start = Engine::new(parser);
+        let mut first = start.clone();
+        first.mask()?;
+        if first.complete() && !first.accepting() {
             return Err(TextError::invalid("nothing matches it"));
         }
         Ok(start)
@@ -145,8 +152,15 @@ impl Vocabulary {
 pub struct Grammar {
     /// None: the text after the reasoning is free.
     start: Option<Mutex<Engine>>,
+    forces: bool,
     reasoning: Option<Arc<reasoning::Rules>>,
-    environment: TokEnv,
+    environment: Arc<VocabularyEnvironment>,
+}
+
+/// A lexeme of at most some tokens depends on which tokens spell a text. Forced text is not split
+/// into tokens yet.
+fn may_force(kind: Kind, source: &str) -> bool {
+    kind != Kind::Lark || !source.contains("max_tokens")
 }
 
 impl Grammar {
@@ -159,9 +173,10 @@ impl Grammar {
         let progress = self
             .reasoning
             .as_ref()
-            .map(|rules| Progress::new(Arc::clone(rules), Arc::clone(&self.environment)));
+            .map(|rules| Progress::new(Arc::clone(rules), self.environment.clone()));
         Ok(Matcher {
             fits: engine.is_some(),
+            forces: self.forces,
             start: progress.as_ref().and(engine.clone()),
             engine,
             progress,
@@ -178,8 +193,9 @@ pub struct Matcher {
     start: Option<Engine>,
     /// What is undecided between the beginning of reasoning and of the grammar fits the grammar.
     fits: bool,
+    forces: bool,
     progress: Option<Progress>,
-    environment: TokEnv,
+    environment: Arc<VocabularyEnvironment>,
 }
 
 impl Matcher {
@@ -191,9 +207,7 @@ impl Matcher {
             .filter(|progress| !progress.is_over());
         let needs_grammar = self.fits && before.is_none_or(Progress::may_be_over);
         let mut mask = match &mut self.engine {
-            Some(engine) if needs_grammar => engine
-                .compute_mask_or_eos()
-                .map_err(|error| compile::explain(&error.to_string()))?,
+            Some(engine) if needs_grammar => engine.mask()?,
             _ => self.environment.tok_trie().alloc_token_set(),
         };
         match before {
@@ -221,7 +235,7 @@ impl Matcher {
                 Step::Undecided => {
                     if let (true, Some(engine)) = (self.fits, &self.engine) {
                         let mut next = engine.clone();
-                        self.fits = next.consume_token(token).is_ok();
+                        self.fits = next.accept(&[token]).is_ok();
                         self.engine = Some(next);
                     }
                 }
@@ -239,9 +253,23 @@ impl Matcher {
         if tokens.is_empty() {
             return Ok(());
         }
-        engine
-            .consume_tokens(tokens)
-            .map_err(|error| compile::explain(&error.to_string()))
+        engine.accept(tokens)
+    }
+
+    /// The tokens that must come next where the grammar leaves one text, at most `most`, in the
+    /// tokenizer's own spelling. `mask` is that of this state, `context` the last tokens of the
+    /// prompt and the output. See `Engine::forced`.
+    pub fn forced(&mut self, mask: &[u32], context: &[u32], most: usize) -> Result<Vec<u32>> {
+        let before = self.progress.as_ref();
+        if !self.forces || before.is_some_and(|before| !before.is_over()) {
+            return Ok(Vec::new());
+        }
+        match &mut self.engine {
+            Some(engine) if one_first_byte(mask, self.environment.tok_trie()) => {
+                engine.forced(&self.environment, context, most)
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// The output may end here.
@@ -251,7 +279,7 @@ impl Matcher {
             .as_ref()
             .is_some_and(|before| !before.may_be_over());
         match &mut self.engine {
-            Some(engine) => !open && self.fits && engine.is_accepting().unwrap_or(false),
+            Some(engine) => !open && self.fits && engine.accepting(),
             None => true,
         }
     }
@@ -263,6 +291,25 @@ impl Matcher {
             .as_ref()
             .is_some_and(|before| !before.is_over());
         let engine = self.engine.as_ref();
-        !open && engine.is_some_and(|engine| engine.is_stopped() && !engine.is_error())
+        !open && engine.is_some_and(Engine::complete)
     }
+}
+
+/// Whether all tokens of the mask begin with the same byte. The first few tokens decide this in nearly
+/// all states.
+fn one_first_byte(mask: &[u32], trie: &TokTrie) -> bool {
+    let mut first = None;
+    for (place, &word) in mask.iter().enumerate() {
+        let mut rest = word;
+        while rest != 0 {
+            let id = 32 * place as u32 + rest.trailing_zeros();
+            rest &= rest - 1;
+            let byte = trie.token(id).first().copied();
+            if byte.is_none() || first.is_some_and(|first| Some(first) != byte) {
+                return false;
+            }
+            first = byte;
+        }
+    }
+    first.is_some_and(|byte| byte != TokTrie::SPECIAL_TOKEN_MARKER)
 }

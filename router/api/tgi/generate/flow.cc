@@ -3,6 +3,7 @@
 #include <iterator>
 #include <utility>
 
+#include "router/api/guard.h"
 #include "router/api/tgi/dialect.h"
 #include "router/json/unicode.h"
 
@@ -54,12 +55,15 @@ void StartJob(ApiContext& context, Job job) {
     auto& candidates = std::get<std::vector<GenerationRequest>>(lowered);
     std::move(candidates.begin(), candidates.end(), std::back_inserter(plan.candidates));
   }
-  ApplyHints(std::get<Hints>(job.hints), plan.candidates);
+  if (auto error = Enter(context, std::get<Hints>(job.hints), plan.candidates, *permit)) {
+    return refuse(*std::move(error));
+  }
   plan.errors = &Errors();
   plan.writer = job.make_writer(plan.candidates.size());
   plan.permit = *std::move(permit);
   plan.arrived = job.arrived;
   plan.read = job.read;
+  plan.timeout = std::get<Hints>(job.hints).timeout;
   StartRun(context, std::move(job.exchange), std::move(plan));
 }
 

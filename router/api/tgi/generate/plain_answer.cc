@@ -11,7 +11,8 @@ namespace {
 struct Candidate {
   std::string prefill;     // elements of details.prefill
   std::string tokens;      // elements of details.tokens
-  std::string top_tokens;  // elements of details.top_tokens
+  std::string top_tokens;  // elements of details.top_tokens, one for each token
+  bool has_top = false;    // one of them is not empty: a forced token has none
   std::size_t count = 0;
   double logprob = 0;  // sum
   GenerationEnd end;
@@ -39,7 +40,7 @@ class PlainAnswer final : public AnswerWriter {
     ++candidate.count;
     if (!style_.details) return;
     AppendToken(candidate.tokens, token.token);
-    if (token.top.empty()) return;
+    candidate.has_top = candidate.has_top || !token.top.empty();
     json::AppendComma(candidate.top_tokens);
     AppendTokens(candidate.top_tokens, token.top);
   }
@@ -100,7 +101,7 @@ class PlainAnswer final : public AnswerWriter {
   }
 
   static void AppendTop(std::string& body, const Candidate& candidate) {
-    if (candidate.top_tokens.empty()) return;
+    if (!candidate.has_top) return;
     body.append(",\"top_tokens\":[").append(candidate.top_tokens).append("]");
   }
 

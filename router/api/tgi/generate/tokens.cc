@@ -44,8 +44,8 @@ void AppendLogprob(std::string& out, const TokenInfo& token, const std::vector<T
   const auto append = [](std::string& list, const TokenInfo& each) {
     json::AppendObject(list, "token", each.text, "logprob", each.logprob.value_or(0.0f));
   };
-  json::AppendObject(out, "token", token.text, "logprob", token.logprob.value_or(0.0f),
-                     "top_logprobs", json::Array(top, append));
+  json::AppendObject(out, "token", token.text, "logprob", token.logprob, "top_logprobs",
+                     json::Array(top, append));
 }
 
 }  // namespace penstock::router::tgi

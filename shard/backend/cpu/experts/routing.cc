@@ -22,6 +22,11 @@ void Rank(const std::vector<float>& values, std::size_t count, std::vector<std::
                     before);
 }
 
+void SortByExpert(std::span<Choice> choices) {
+  std::sort(choices.begin(), choices.end(),
+            [](const Choice& a, const Choice& b) { return a.expert < b.expert; });
+}
+
 }  // namespace
 
 void Router::Weigh(const float* scores, std::vector<float>& weights) const {
@@ -58,7 +63,25 @@ void Router::DropGroups(Scratch& scratch) const {
   }
 }
 
+void Router::Mix(const float* scores, Scratch& scratch, std::span<Choice> out) const {
+  scratch.values.assign(scores, scores + routing_.experts);
+  for (Choice& choice : out) {
+    const auto best = std::max_element(scratch.values.begin(), scratch.values.end());
+    float sum = 0;
+    for (std::uint32_t i = 0; i < routing_.experts; ++i) {
+      const float distance = (*best - scores[i]) / std::max(std::abs(scores[i]), *best);
+      if (!(distance > routing_.mixer_distance)) sum += std::exp(scratch.values[i] - *best);
+    }
+    choice = {static_cast<std::uint32_t>(best - scratch.values.begin()), 1.0f / sum};
+    *best = kMinusInfinity;
+  }
+}
+
 void Router::Choose(const float* scores, Scratch& scratch, std::span<Choice> out) const {
+  if (routing_.kind == Routing::Kind::kSparseMixer) {
+    Mix(scores, scratch, out);
+    return SortByExpert(out);
+  }
   Weigh(scores, scratch.weights);
   scratch.values = scratch.weights;
   if (choice_bias_ != nullptr) {
@@ -76,8 +99,7 @@ void Router::Choose(const float* scores, Scratch& scratch, std::span<Choice> out
     choice.weight *= scale;
     if (expert_scale_ != nullptr) choice.weight *= expert_scale_[choice.expert];
   }
-  std::sort(out.begin(), out.end(),
-            [](const Choice& a, const Choice& b) { return a.expert < b.expert; });
+  SortByExpert(out);
 }
 
 }  // namespace penstock::shard::cpu

@@ -32,6 +32,7 @@ class Router {
  private:
   void Weigh(const float* scores, std::vector<float>& weights) const;
   void DropGroups(Scratch& scratch) const;
+  void Mix(const float* scores, Scratch& scratch, std::span<Choice> out) const;
 
   const Routing routing_;
   const float* const choice_bias_;

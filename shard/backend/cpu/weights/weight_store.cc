@@ -82,6 +82,10 @@ struct WeightStore::Plan {
   void Add(const HeadLinearOp& op) { matrices.insert(op.matrices.begin(), op.matrices.end()); }
   void Add(const GroupNormOp& op) { AddVector(op.weight, 0.0f); }
   void Add(const ScaleOp& op) { AddVector(op.weight, 0.0f); }
+  void Add(const XieluOp& op) {
+    AddVector(op.positive, 0.0f);
+    AddVector(op.negative, 0.0f);
+  }
   void Add(const LinearOp& op) {
     matrices.insert(op.weight);
     if (op.gated) gated.insert(op.weight);
@@ -91,6 +95,10 @@ struct WeightStore::Plan {
     for (const WeightIndex index : {op.convolution, op.decay, op.decay_bias, op.norm}) {
       AddVector(index, 0.0f);
     }
+  }
+  void Add(const ShortConvOp& op) {
+    AddVector(op.convolution, 0.0f);
+    AddVector(op.bias, 0.0f);
   }
   void Add(const auto&) {}  // without weights
   void AddVector(std::int32_t index, float offset) {

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-ApiKeys Parsed(std::string_view single, std::string_view lines) {
+ApiKeys KeysOfLines(std::string_view single, std::string_view lines) {
   auto keys = ApiKeys::Parse(single, lines, "keys");
   EXPECT_TRUE(keys.ok()) << keys.status();
   return keys.ok() ? *std::move(keys) : ApiKeys();
@@ -25,7 +25,7 @@ std::string WhyNot(std::string_view single, std::string_view lines) {
 }
 
 TEST(ApiKeysTest, KeysAreComparedWhole) {
-  const ApiKeys keys = Parsed("abc", "");
+  const ApiKeys keys = KeysOfLines("abc", "");
   EXPECT_EQ(keys.NameOf("abc"), "default");
   for (const char* wrong : {"", "ab", "abd", "abcabc", "ABC", "abc "}) {
     EXPECT_EQ(keys.NameOf(wrong), std::nullopt) << wrong;
@@ -33,13 +33,14 @@ TEST(ApiKeysTest, KeysAreComparedWhole) {
 }
 
 TEST(ApiKeysTest, KeysHaveNames) {
-  const ApiKeys keys = Parsed("main:with:colons", "# comment\n\nalice: first \r\nbob-2:a:b:c\n");
+  const ApiKeys keys =
+      KeysOfLines("main:with:colons", "# comment\n\nalice: first \r\nbob-2:a:b:c\n");
   EXPECT_EQ(keys.size(), 3u);
   EXPECT_EQ(keys.NameOf("main:with:colons"), "default");
   EXPECT_EQ(keys.NameOf("first"), "alice");
   EXPECT_EQ(keys.NameOf("a:b:c"), "bob-2");
   EXPECT_EQ(keys.NameOf("alice"), std::nullopt);
-  EXPECT_TRUE(Parsed("", "").empty());
+  EXPECT_TRUE(KeysOfLines("", "").empty());
 }
 
 TEST(ApiKeysTest, ErrorsNameTheLineAndNeverTheKey) {
@@ -53,6 +54,18 @@ TEST(ApiKeysTest, ErrorsNameTheLineAndNeverTheKey) {
   EXPECT_EQ(WhyNot("", "a:secret\nb:secret"), "keys:2: a and b have the same key");
   EXPECT_EQ(WhyNot("secret", "b:secret"), "keys:1: default and b have the same key");
   EXPECT_THAT(WhyNot("", "a b:secret"), Not(HasSubstr("secret")));
+}
+
+TEST(ApiKeysTest, AKeyThatNoClientCanSendIsRefused) {
+  // A secret made with `echo` ends with a line break.
+  for (const char* key :
+       {"secret\n", "secret\r\n", "sec\nret", " secret", "secret\t", "sec\x7fret"}) {
+    EXPECT_THAT(WhyNot(key, ""), HasSubstr("--api-key ***: the key must hold no line break"))
+        << key;
+    EXPECT_THAT(WhyNot(key, ""), Not(HasSubstr("sec"))) << key;
+  }
+  EXPECT_THAT(WhyNot("", "a:sec\x01ret"), HasSubstr("keys:1: the key must hold no line break"));
+  EXPECT_EQ(KeysOfLines("two words", "").NameOf("two words"), "default");
 }
 
 class KeyFileTest : public ::testing::Test {
@@ -85,9 +98,9 @@ TEST_F(KeyFileTest, MustBeThereAndHoldAKey) {
 }
 
 TEST(KeyRingTest, NewKeysCountAtOnce) {
-  KeyRing ring(Parsed("", "a:old"));
+  KeyRing ring(KeysOfLines("", "a:old"));
   const auto before = ring.Get();
-  ring.Set(Parsed("", "a:new"));
+  ring.Set(KeysOfLines("", "a:new"));
   EXPECT_EQ(ring.Get()->NameOf("new"), "a");
   EXPECT_EQ(ring.Get()->NameOf("old"), std::nullopt);
   EXPECT_EQ(before->NameOf("old"), "a");

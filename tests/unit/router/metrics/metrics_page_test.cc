@@ -164,6 +164,7 @@ void UseEveryLabel(Metrics& metrics) {
   metrics.requests().Failed("validation");
   metrics.requests().UnknownKeys("tgi", 1);
   metrics.tenants().Request("alice");
+  metrics.tenants().Refused("alice");
   metrics.tenants().Tokens("alice", 1, 1);
   metrics.scheduler().SetWaitingFor("blocks", 1);
   metrics.scheduler().Decisions("queued", 1);

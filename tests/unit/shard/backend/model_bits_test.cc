@@ -22,6 +22,7 @@
 #include "shard/model/features.h"
 #include "shard/model/kv_groups.h"
 #include "shard/model/model.h"
+#include "shard/weights/weight_source.h"
 #include "tests/unit/shard/backend/core_run.h"
 #include "tests/unit/shard/backend/model_checkpoints.h"
 #include "tests/unit/shard/backend/model_runner.h"
@@ -271,6 +272,9 @@ class Server {
     if (load.padded) JoinKvGroups(made.program);
     made.kv_type = model.kv_type;
     made.quantization = model.quantization;
+    // int4 keeps integers of the files.
+    const CheckpointSource source(model.checkpoint, model.weight_plan, model.dtype);
+    if (model.quantization == Quantization::kInt4) made.source = &source;
     auto backend = MakeCpuBackend(std::move(made));
     EXPECT_TRUE(backend.ok()) << backend.status();
     if (!backend.ok()) return nullptr;
@@ -341,6 +345,9 @@ struct Case {
 };
 void PrintTo(const Case& test, std::ostream* out) { *out << test.name << " " << test.types.name; }
 
+// Variants whose integers of 4 bits int4 keeps as they are in the files.
+bool IsKept(const std::string& name) { return name.ends_with("_kept"); }
+
 // All variants in float32, and the first of each type also in bfloat16, int8 and int4.
 std::vector<Case> Cases() {
   std::vector<Case> cases;
@@ -349,6 +356,7 @@ std::vector<Case> Cases() {
     const std::string previous = std::exchange(type, name.substr(0, name.find('-')));
     const bool first = type != previous;
     cases.push_back({name, {"float32"}, first});
+    if (IsKept(name)) cases.push_back({name, {"int4_kept", DType::kFloat32, Quantization::kInt4}});
     if (!first) continue;
     cases.push_back({name, {"bfloat16", DType::kBFloat16}, first});
     cases.push_back({name, {"int8", DType::kBFloat16, Quantization::kInt8, KvType::kInt8}, first});

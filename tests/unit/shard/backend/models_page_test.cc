@@ -145,6 +145,8 @@ std::vector<Column> Columns() {
       {"backend cpu", [](const Model& model) { return CpuReason(model, Quantization::kNone); }});
   columns.push_back({"int8 weights (cpu)",
                      [](const Model& model) { return CpuReason(model, Quantization::kInt8); }});
+  columns.push_back({"int4 weights (cpu)",
+                     [](const Model& model) { return CpuReason(model, Quantization::kInt4); }});
   columns.push_back({"backend cuda", [](const Model& model) {
                        return Message(cuda::CheckCudaBackend(model.program, DType::kBFloat16));
                      }});

@@ -187,17 +187,17 @@ TEST_P(Recurrent, RefusesCandidatesAndUnknownStates) {
               HasSubstr("segment.candidates"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Recurrent,
-                         testing::Combine(testing::Values(Runs::kReference, Runs::kCpu),
-                                          testing::Values("qwen3_5-v5_interval_tied",
-                                                          "qwen3_5-v5_text",
-                                                          "qwen3_next-v5_dense_layer")),
-                         [](const auto& info) {
-                           std::string name = std::get<1>(info.param);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           const bool cpu = std::get<0>(info.param) == Runs::kCpu;
-                           return name + (cpu ? "_cpu" : "_reference");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, Recurrent,
+    testing::Combine(testing::Values(Runs::kReference, Runs::kCpu),
+                     testing::Values("qwen3_5-v5_interval_tied", "qwen3_5-v5_text",
+                                     "qwen3_next-v5_dense_layer", "lfm2-v5_biases")),
+    [](const auto& info) {
+      std::string name = std::get<1>(info.param);
+      std::replace(name.begin(), name.end(), '-', '_');
+      const bool cpu = std::get<0>(info.param) == Runs::kCpu;
+      return name + (cpu ? "_cpu" : "_reference");
+    });
 
 }  // namespace
 }  // namespace penstock::shard

@@ -43,6 +43,23 @@ class GrammarStateTest : public testing::Test {
     return result.ok() ? *std::move(result) : StepResult();
   }
 
+  void Force(Communicator& communicator, GrammarCache* grammars) {
+    ExecutorOptions options;
+    options.slots = 4;
+    options.vocabulary = kByteRows;
+    options.eos_token_ids = {kByteEnd};
+    options.grammars = grammars;
+    options.forced_tokens = true;
+    options.forced_wait = kTestTimeout;
+    executor_ = std::make_unique<ModelExecutor>(options, backend_, communicator);
+  }
+
+  StepResult Decode(std::uint32_t slot, std::uint32_t rows) {
+    StepPlan decode = Decodes({slot});
+    decode.segments[0].max_rows = rows;
+    return Run(decode);
+  }
+
   static StepPlan Bound(std::uint32_t slot, TokenId last, const std::string& regex) {
     StepPlan plan = Whole(Start(slot, {last}), slot);
     plan.starts[0].grammar = GatedGrammars::Regex(regex);
@@ -167,6 +184,93 @@ TEST_F(GrammarStateTest, OtherRanksFollowALateMask) {
   EXPECT_THAT(Tokens(result.sequences[0]), ElementsAre('d'));
   EXPECT_EQ(result.sequences[0].committed_length, 2u);
   EXPECT_THAT(backend_.batches.back().tokens, ElementsAre('c'));
+}
+
+std::vector<bool> ForcedOf(const SequenceResult& result) {
+  std::vector<bool> forced;
+  for (const SampledToken& token : result.tokens) forced.push_back(token.forced);
+  return forced;
+}
+
+TEST_F(GrammarStateTest, ForcedTokensAreRowsOfTheNextStep) {
+  grammars_.Open();
+  Force(local_, &grammars_.cache());
+  StepResult result = Run(Bound(0, 'q', "abcd[m-q]yz"));
+  EXPECT_THAT(Tokens(result.sequences[0]), ElementsAre('a'));
+  EXPECT_THAT(ForcedOf(result.sequences[0]), ElementsAre(true));
+  result = Decode(0, 16);
+  EXPECT_THAT(Tokens(result.sequences[0]), ElementsAre('b', 'c', 'd', 'm'));
+  EXPECT_THAT(ForcedOf(result.sequences[0]), ElementsAre(true, true, true, false));
+  EXPECT_EQ(result.sequences[0].committed_length, 5u);
+  EXPECT_EQ(result.drafted, 0u);
+  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre('a', 'b', 'c', 'd'));
+  EXPECT_THAT(backend_.batches.back().logit_rows, ElementsAre(3)) << "only the last row is sampled";
+  result = Decode(0, 16);
+  EXPECT_THAT(Tokens(result.sequences[0]), ElementsAre('y', 'z', kByteEnd));
+  EXPECT_EQ(result.sequences[0].finish, ShardFinish::kEos);
+}
+
+TEST_F(GrammarStateTest, ForcedTokensAreTheSameOneAtATime) {
+  grammars_.Open();
+  Force(local_, &grammars_.cache());
+  std::vector<TokenId> all = Tokens(Run(Bound(0, 'q', "the the[m-q]")).sequences[0]);
+  EXPECT_THAT(all, ElementsAre('t'));
+  for (int i = 0; i < 3; ++i) all.push_back(Tokens(Decode(0, 1).sequences[0]).at(0));
+  EXPECT_THAT(all, ElementsAre('t', 256, 257, 256)) << "in the tokenizer's spelling";
+}
+
+TEST_F(GrammarStateTest, AForcedTextEndsAtTheLengthAndBeforeAStopToken) {
+  grammars_.Open();
+  Force(local_, &grammars_.cache());
+  StepPlan prompt = Bound(0, 'q', "abcdefgh");
+  prompt.starts[0].max_new_tokens = 4;
+  Run(prompt);
+  StepResult result = Decode(0, 16);
+  EXPECT_THAT(Tokens(result.sequences[0]), ElementsAre('b', 'c', 'd'));
+  EXPECT_EQ(result.sequences[0].finish, ShardFinish::kLength);
+  EXPECT_EQ(result.sequences[0].committed_length, 4u);
+
+  prompt = Bound(1, 'q', "abcdefgh");
+  prompt.starts[0].stop_token_ids = {'d'};
+  Run(prompt);
+  result = Decode(1, 16);
+  EXPECT_THAT(Tokens(result.sequences[0]), ElementsAre('b', 'c', 'd'));
+  EXPECT_THAT(ForcedOf(result.sequences[0]), ElementsAre(true, true, false));
+  EXPECT_EQ(result.sequences[0].finish, ShardFinish::kStopToken);
+}
+
+TEST_F(GrammarStateTest, BadWordsAreSpelledByTheModel) {
+  grammars_.Open();
+  Force(local_, &grammars_.cache());
+  StepPlan prompt = Bound(0, 'q', "the");
+  prompt.starts[0].sampling.bad_words = {{256}};
+  Run(prompt);
+  EXPECT_THAT(Tokens(Decode(0, 4).sequences[0]), ElementsAre('h'));
+}
+
+TEST_F(GrammarStateTest, ARestartedSequenceContinuesItsForcedText) {
+  grammars_.Open();
+  Force(local_, &grammars_.cache());
+  StepPlan again = Bound(1, 'q', "ab[m-q]");
+  again.starts[0].prompt = {'q', 'a'};  // restarted after its first token
+  again.starts[0].prompt_length = 2;
+  again.starts[0].sample_index_base = 1;
+  again.segments[0].count = 2;
+  EXPECT_THAT(Tokens(Run(again).sequences[0]), ElementsAre('b')) << "it continues alike";
+}
+
+TEST_F(GrammarStateTest, OtherRanksAppendTheForcedTokensOfRank0) {
+  FollowingCommunicator follower;
+  Force(follower, nullptr);
+  follower.tokens = {{'a'}, {'b', 'c', kNotSelected}, {'m'}, {kNotSelected}, {'n'}};
+  EXPECT_THAT(Tokens(Run(Bound(0, 'q', "abc[m-q]+")).sequences[0]), ElementsAre('a'));
+  StepResult result = Decode(0, 4);
+  EXPECT_THAT(Tokens(result.sequences[0]), ElementsAre('b', 'c', 'm'));
+  EXPECT_EQ(result.sequences[0].committed_length, 4u);
+  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre('a', 'b', 'c'));
+  result = Decode(0, 2);
+  EXPECT_THAT(Tokens(result.sequences[0]), ElementsAre('n'));
+  EXPECT_THAT(backend_.batches.back().tokens, ElementsAre('m'));
 }
 
 TEST_F(GrammarStateTest, WithoutAGrammarRank0MustSelectAToken) {

@@ -190,7 +190,7 @@ TEST(ModelSpec, NamesAnUnsupportedKey) {
       {R"({"model_type": "lama"})", ", gemma, gemma2, gemma3, "},
       {R"({"model_type": "lama"})", "; the nearest is llama. Given: \"lama\""},
       {R"({"model_type": "foo"})",
-       "starcoder2, xglm (--engine transformers runs others). Given: \"foo\""},
+       "xglm, youtu (--engine transformers runs others). Given: \"foo\""},
       {R"({"model_type": null})", "Given: nothing"},
       {R"({"model_type": 3})", "`model_type` must be a string. Given: 3"},
       {R"({"model_type": "mistral3"})", "`text_config` must be an object"},

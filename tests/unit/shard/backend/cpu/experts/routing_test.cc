@@ -54,6 +54,21 @@ TEST(Router, TheBiasChangesTheChoiceButNotTheWeights) {
   EXPECT_NEAR(choices[0].weight, Sigmoid(-1.0f), 1e-6);
 }
 
+// The best of scores 1, 0.95 and 0.5 shares the softmax with the second, which is near. Without the
+// best, the second is alone.
+TEST(Router, ASparseMixerCountsScoresThatAreNearTheBest) {
+  const Routing routing{.kind = Routing::Kind::kSparseMixer,
+                        .experts = 4,
+                        .chosen = 2,
+                        .renormalized = true,
+                        .scale = 3.0f,
+                        .mixer_distance = 0.1f};
+  const auto choices = ChoicesOf(routing, {0.5f, 1.0f, -2.0f, 0.95f});
+  ASSERT_THAT(ExpertsOf(choices), testing::ElementsAre(1, 3));
+  EXPECT_NEAR(choices[0].weight, Sigmoid(0.05f), 1e-6);
+  EXPECT_FLOAT_EQ(choices[1].weight, 1.0f);
+}
+
 // The best expert is in the first group, but the best two are together better in the second.
 TEST(Router, OnlyExpertsOfTheBestGroupsAreChosen) {
   const Routing routing{.kind = Routing::Kind::kSigmoid,

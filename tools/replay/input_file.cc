@@ -1,0 +1,22 @@
+#include "tools/replay/input_file.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace penstock::replay {
+
+absl::StatusOr<std::string> ReadInputFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (file) {
+    errno = 0;
+    text << file.rdbuf();  // fails without an errno if the file is empty
+  }
+  if (errno != 0) return absl::NotFoundError(path + ": " + std::strerror(errno));
+  return std::move(text).str();
+}
+
+}  // namespace penstock::replay
