@@ -94,6 +94,8 @@ class Supervisor {
   void OnEnded(const SupervisedChild& child);
   void LogOtherFailure(const SupervisedChild& child);
   bool IsKilledForMemory(const ExitStatus& exit);
+  static std::string DescribeKill(const SupervisedChild& child);
+  void NameLateKill(const SupervisedChild& child);
   void LoseRank(const SupervisedChild& shard, int exit_code, const std::string& why);
   void HandleReports();
   void AdvanceGroups();

@@ -308,21 +308,27 @@ void GroupScheduler::TakeResult(const SequenceResult& result, Time now, Outputs&
   }
 }
 
-void GroupScheduler::ReportTokens(Sequence& sequence, const SequenceResult& result,
+// Collects the logprobs of the prompt, and reports them before the first token.
+void GroupScheduler::ReportPrompt(Sequence& sequence, const SequenceResult& result,
                                   std::uint32_t count, Outputs& out) {
-  const RequestId request = sequence.request.request;
   sequence.prompt_logprobs.insert(sequence.prompt_logprobs.end(), result.prompt_logprobs.begin(),
                                   result.prompt_logprobs.end());
   sequence.prompt_alternatives.insert(sequence.prompt_alternatives.end(),
                                       result.prompt_alternatives.begin(),
                                       result.prompt_alternatives.end());
   if (count == 0) return;
+  out.AddEvent(sequence.request.request, PromptLogprobs{std::move(sequence.prompt_logprobs),
+                                                        std::move(sequence.prompt_alternatives)});
+}
+
+void GroupScheduler::ReportTokens(Sequence& sequence, const SequenceResult& result,
+                                  std::uint32_t count, Outputs& out) {
   if (sequence.tokens_received == 0 && sequence.request.logprobs.prompt_logprobs) {
-    out.AddEvent(request, PromptLogprobs{std::move(sequence.prompt_logprobs),
-                                         std::move(sequence.prompt_alternatives)});
+    ReportPrompt(sequence, result, count, out);
   }
+  if (count == 0) return;
   Event& event = out.events.emplace_back();
-  event.request = request;
+  event.request = sequence.request.request;
   auto& tokens = event.what.emplace<Tokens>();  // built in place: this runs for every row
   tokens.first_index = sequence.tokens_received;
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -112,6 +112,8 @@ class GroupScheduler {
   // Starts sequences again that reach the original length with this result (TextRegime).
   void Recompute(std::span<const InFlightReference> references, Time now, Outputs& out);
   void TakeResult(const SequenceResult& result, Time now, Outputs& out);
+  void ReportPrompt(Sequence& sequence, const SequenceResult& result, std::uint32_t count,
+                    Outputs& out);
   void ReportTokens(Sequence& sequence, const SequenceResult& result, std::uint32_t count,
                     Outputs& out);
 

@@ -144,8 +144,7 @@ void Preemption::Yield(Sequence& sequence, RequestId due, StepId step, Time now,
   retirement_.ReclaimIfUnreferenced(sequence, now, out);
 }
 
-bool Preemption::Reserve(Sequence& sequence, Time now, Outputs& out) {
-  if (deficit_.none()) return true;  // as in most steps
+bool Preemption::Cover(Sequence& sequence, Time now, Outputs& out) {
   const Deficit deficit = DecodeDeficit(sequence);
   if (deficit.none()) return true;
   if (waiting_ || !Covered(deficit, false)) {

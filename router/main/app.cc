@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/exit_codes.h"
+#include "common/free_memory.h"
 #include "common/log.h"
 #include "common/open_files.h"
 #include "common/status.h"
@@ -100,7 +101,7 @@ class App {
   std::optional<Failure> OpenAudit();
   std::optional<Failure> StartHttp();
   void ReadAgain();
-  void SayMemoryBound(const HttpOptions& http) const;
+  void SayMemoryBound(const HttpOptions& http, const MemoryLimit& limit) const;
   int Check();
   int Report(const Failure& failure);
   int Serve();
@@ -282,7 +283,10 @@ std::optional<Failure> App::StartHttp() {
   if (dialects.tgi_only) {
     api.connect_error = [address = first_shard_] { return ConnectError(address); };
   }
-  SayMemoryBound(options);
+  // Without /proc nothing is known, and the defaults stay.
+  const MemoryLimit limit = LimitOfMemory().value_or(MemoryLimit());
+  FitMemory(options, limit);
+  SayMemoryBound(options, limit);
   http_ = std::make_unique<HttpService>(options, std::move(api), dialects, *engine_, metrics_);
   const auto port = http_->Start();
   if (!port.ok()) return Failure{kExitAddress, port.status()};
@@ -294,7 +298,7 @@ std::optional<Failure> App::StartHttp() {
   return std::nullopt;
 }
 
-void App::SayMemoryBound(const HttpOptions& http) const {
+void App::SayMemoryBound(const HttpOptions& http, const MemoryLimit& limit) const {
   const GroupFormed formed = fleet_->Agreed();
   MemoryTerms terms;
   terms.resident = ResidentBytes();
@@ -302,10 +306,13 @@ void App::SayMemoryBound(const HttpOptions& http) const {
   terms.max_total_tokens = engine_->Facts().max_total_tokens;
   terms.text_threads = static_cast<std::uint32_t>(values_.GetInt("validation-workers"));
   terms.cache_blocks = std::uint64_t{formed.capacity.blocks} * groups_;
+  terms.limit = limit;
   const MemoryBound most = BoundMemory(http, terms);
   const std::string bound = "memory of the router: " + most.Describe();
   log::Info(bound);
   log::Debug("memory of the router: the sum is " + most.DescribeTerms());
+  const std::string warning = most.Warning();
+  if (!warning.empty()) log::Warn("memory of the router: " + warning);
   notifier_.MemoryPlan(bound);
 }
 

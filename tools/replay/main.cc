@@ -2,6 +2,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/exit_codes.h"
 #include "common/options/table.h"
 #include "tools/replay/commands.h"
 
@@ -27,7 +28,10 @@ constexpr char kUsage[] =
     "  search FILE|uniform  the highest request rate that meets an objective\n"
     "  what-if LOG          the requests of an input log with other settings\n"
     "\n"
-    "%s COMMAND --help prints the options.\n";
+    "%s COMMAND --help prints the options.\n"
+    "Exit codes: 0; 1 if outputs differ, a guarantee is broken or the run fails; 2 if an option "
+    "or\n"
+    "a file cannot be used.\n";
 
 }  // namespace
 
@@ -47,5 +51,5 @@ int main(int argc, char** argv) {
                  name.starts_with('-') ? "option" : "command");
   }
   std::fprintf(help ? stdout : stderr, kUsage, program.c_str(), program.c_str());
-  return help ? 0 : 2;
+  return help ? penstock::kExitOk : penstock::kExitUsage;
 }

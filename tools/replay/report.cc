@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <utility>
 #include <vector>
 
+#include "common/exit_codes.h"
 #include "common/json_text.h"
 #include "common/status.h"
 #include "tools/chart/line_chart.h"
@@ -170,6 +173,12 @@ std::string ToSvg(const std::vector<NamedRun>& runs) {
   return chart::ToSvg({first, gaps, running, waiting});
 }
 
+int ExitCodeOf(const absl::Status& status) {
+  if (status.ok()) return kExitOk;
+  const bool usage = absl::IsInvalidArgument(status) || absl::IsNotFound(status);
+  return usage ? kExitUsage : kExitFailure;
+}
+
 int Complain(std::string_view program, const std::string& what, int code) {
   std::fprintf(stderr, "%s: error: %s\n", std::string(program).c_str(), what.c_str());
   return code;
@@ -181,6 +190,7 @@ absl::Status WriteText(const std::string& path, const std::string& text) {
     return absl::OkStatus();
   }
   std::ofstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError("cannot write `" + path + "`: " + std::strerror(errno));
   file << text;
   file.close();
   if (!file) return absl::UnavailableError("cannot write `" + path + "`");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/bad_option.h"
+#include "common/exit_codes.h"
 #include "common/options/values.h"
 #include "common/status.h"
 #include "scheduler/cost/machine_model.h"
@@ -161,9 +162,9 @@ TraceCommandLine ReadTraceCommandLine(std::string_view program, int argc, const 
   if (line.exit_code.has_value()) return {absl::CancelledError(), *line.exit_code};
   if (source.empty()) {
     return {absl::InvalidArgumentError("give a trace file, or the word uniform, after the command"),
-            2};
+            kExitUsage};
   }
-  return {ToOptions(source, line.values), 2};
+  return {ToOptions(source, line.values), kExitUsage};
 }
 
 sim::Trace AtRate(const TraceOptions& options, double rate) {

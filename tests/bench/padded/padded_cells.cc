@@ -133,8 +133,9 @@ constexpr const char* kUsage =
 int Main(int argc, char** argv) {
   const std::string path = argc > 1 ? argv[1] : "";
   if (const auto exit = bench::ExitOfArguments(argc, argv, kUsage)) return *exit;
-  const std::size_t batch = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 64;
-  const std::size_t count = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 2000;
+  const std::size_t batch = argc > 2 ? bench::NumberArgument<std::size_t>("ROWS", argv[2]) : 64;
+  const std::size_t count =
+      argc > 3 ? bench::NumberArgument<std::size_t>("REQUESTS", argv[3]) : 2000;
   std::vector<Request> load = path.empty() ? DrawLengths(count) : ReadLengths(path);
   if (batch == 0 || count == 0) {
     std::fputs(kUsage, stderr);
