@@ -66,6 +66,9 @@ class Preemption {
   // Preempts a sequence that must start again (Sequence::MustRecompute), under any admission.
   void Recompute(Sequence& sequence, Time now, Outputs& out);
 
+  // Preempts a sequence that had its quantum, for a request that is due.
+  void Yield(Sequence& sequence, RequestId due, StepId step, Time now, Outputs& out);
+
   // Blocks that admissions leave free.
   std::uint32_t headroom() const { return headroom_; }
   std::uint32_t window_headroom() const { return window_headroom_; }

@@ -55,6 +55,7 @@ class Draw {
     DrawExpectedLengths(scenario_);
     DrawRecovery(scenario_);
     DrawAccounts(scenario_);
+    DrawLearned(scenario_);
     return std::move(scenario_);
   }
 

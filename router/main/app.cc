@@ -30,6 +30,7 @@
 #include "router/main/vector_files.h"
 #include "router/metrics/metrics.h"
 #include "router/metrics/process_metrics.h"
+#include "router/rank/rank_model.h"
 #include "router/telemetry/otlp_exporter.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -91,6 +92,7 @@ class App {
 
  private:
   std::optional<Failure> LoadAccess();
+  std::optional<Failure> LoadRanks();
   std::optional<Failure> LoadText();
   std::optional<Failure> FormGroups();
   std::optional<Failure> StartEngine();
@@ -119,6 +121,7 @@ class App {
   ProcessEvents events_;
   Metrics metrics_;
   AccessFiles access_{values_, metrics_};
+  std::shared_ptr<const RankModel> ranks_;  // null: there is none
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::shared_ptr<const text::ChatTemplate> chat_;
   std::unique_ptr<GroupFleet> fleet_;  // outlives the engine, which returns lost links to it
@@ -134,6 +137,15 @@ class App {
 std::optional<Failure> App::LoadAccess() {
   if (const absl::Status read = access_.Load(); !read.ok()) return Failure{kExitUsage, read};
   if (access_.any()) events_.OnHangup([this] { ReadAgain(); });
+  return std::nullopt;
+}
+
+std::optional<Failure> App::LoadRanks() {
+  const std::string& path = values_.GetString("rank-model");
+  if (path.empty() || values_.GetString("order") != "learned") return std::nullopt;
+  auto ranks = RankModel::Load(path);
+  if (!ranks.ok()) return Failure{kExitUsage, WithContext(ranks.status(), "--rank-model")};
+  ranks_ = std::make_shared<const RankModel>(*std::move(ranks));
   return std::nullopt;
 }
 
@@ -213,6 +225,7 @@ std::optional<Failure> App::StartEngine() {
   if (values_.GetBool("vllm-metrics")) {
     metrics_.AddVllmNames(options.facts.served_name, formed.capacity.block_size);
   }
+  options.ranks = ranks_;
   options.block_size = formed.capacity.block_size;
   options.eos_ids = formed.facts.eos_token_ids;
   options.tokenizer = tokenizer_;
@@ -336,6 +349,7 @@ std::optional<Failure> App::CheckOutputs() {
 int App::Check() {
   std::optional<Failure> failure = CheckOutputs();
   if (!failure) failure = LoadAccess();
+  if (!failure) failure = LoadRanks();
   if (const auto fleet = FleetSettings(values_, notifier_.active()); !failure && !fleet.ok()) {
     failure = Failure{kExitUsage, fleet.status()};
   }
@@ -389,8 +403,8 @@ int App::Run() {
   if (!files.empty()) log::Warn(files);
   using Step = std::optional<Failure> (App::*)();
   for (const Step step :
-       {&App::CheckOutputs, &App::OpenAudit, &App::LoadAccess, &App::LoadText, &App::FormGroups,
-        &App::StartEngine, &App::StartTraces, &App::StartHttp}) {
+       {&App::CheckOutputs, &App::OpenAudit, &App::LoadAccess, &App::LoadRanks, &App::LoadText,
+        &App::FormGroups, &App::StartEngine, &App::StartTraces, &App::StartHttp}) {
     if (const auto failure = (this->*step)()) return Report(*failure);
   }
   return Serve();

@@ -14,9 +14,8 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"run", penstock::replay::RunCommand},
-    {"trace", penstock::replay::TraceCommand},
-    {"search", penstock::replay::SearchCommand},
+    {"run", penstock::replay::RunCommand},        {"lengths", penstock::replay::LengthsCommand},
+    {"trace", penstock::replay::TraceCommand},    {"search", penstock::replay::SearchCommand},
     {"what-if", penstock::replay::WhatIfCommand},
 };
 
@@ -24,6 +23,7 @@ constexpr char kUsage[] =
     "Usage: %s COMMAND [OPTIONS]\n"
     "\n"
     "  run LOG              re-runs a recorded input log and compares the outputs\n"
+    "  lengths LOG          prompts and output lengths of a log, for tools/rank\n"
     "  trace FILE|uniform   a request trace on simulated groups under a virtual clock\n"
     "  search FILE|uniform  the highest request rate that meets an objective\n"
     "  what-if LOG          the requests of an input log with other settings\n"

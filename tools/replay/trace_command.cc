@@ -25,6 +25,7 @@ absl::StatusOr<Run> RunAt(const TraceOptions& options, double rate,
   Run run;
   PENSTOCK_ASSIGN_OR_RETURN(run.result, sim::RunFleet(AtRate(options, rate), fleet));
   run.summary = sim::Summarise(run.result, options.objective);
+  run.summary.forecast_tau = options.forecast_tau;
   return run;
 }
 
