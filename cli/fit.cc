@@ -13,6 +13,7 @@
 #include "common/human_bytes.h"
 #include "common/status.h"
 #include "launcher/model_source.h"
+#include "launcher/preflight.h"
 #include "launcher/shard_output.h"
 
 namespace penstock::cli {
@@ -70,7 +71,12 @@ int Report(const options::Values& values, const std::string& model) {
   const auto machine = launcher::FindMachine();
   if (!machine.ok()) return FailFit(machine.status(), kExitFailure);
   auto needs = AskMemoryNeeds(values, *machine);
-  if (!needs.ok()) return FailFit(needs.status(), kExitModel);
+  if (!needs.ok()) {
+    // These errors name the option; the shard knows the folder only.
+    const absl::Status folder =
+        launcher::CheckModelFolder(values.GetString("model-id"), launcher::ModelUse::kWeights);
+    return FailFit(folder.ok() ? needs.status() : folder, kExitModel);
+  }
   if (values.HasValue("memory")) {
     needs->free = static_cast<std::uint64_t>(values.GetBytes("memory"));
     needs->limit = "--memory";

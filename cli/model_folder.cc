@@ -25,8 +25,9 @@ absl::StatusOr<std::string> FindModelFolder(const options::Values& values,
   if (found.ok()) return found->folder;
   // The resolver would say that it is offline, which is not the user's choice.
   if (!absl::IsNotFound(found.status()) || hub::MissingFolder(model)) return found.status();
-  return absl::UnavailableError(model + ": is not complete in the cache " + settings.cache +
-                                "; `penstock serve " + model + " --download-only` fetches it");
+  return absl::UnavailableError("--model-id " + model + ": is not complete in the cache " +
+                                settings.cache + "; `penstock serve " + model +
+                                " --download-only` fetches it");
 }
 
 }  // namespace penstock::cli

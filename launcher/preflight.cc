@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "common/bad_option.h"
 #include "common/exit_codes.h"
@@ -34,9 +35,31 @@ absl::Status ModelError(const std::string& folder, const std::string& what) {
   return absl::InvalidArgumentError("--model-id " + folder + ": " + what);
 }
 
+// "; give one of the model folders in it: a, b" if it does; the first five by name.
+std::string ModelsIn(const std::string& folder) {
+  constexpr std::size_t kShown = 5;
+  std::set<std::string> models;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (!fs::exists(entry.path() / "config.json", error)) continue;
+    models.insert(entry.path().filename().string());
+  }
+  std::string text;
+  std::size_t shown = 0;
+  for (const std::string& model : models) {
+    if (shown++ == kShown) return text + " and " + std::to_string(models.size() - kShown) + " more";
+    text += (text.empty() ? "; give one of the model folders in it: " : ", ") +
+            (fs::path(folder) / model).string();
+  }
+  return text;
+}
+
 // What to do about a file that is missing in the folder of a model.
 std::string AdviceOn(const std::string& folder, const std::string& name) {
   std::error_code error;
+  if (std::string models = ModelsIn(folder); name == "config.json" && !models.empty()) {
+    return models;
+  }
   if (name == "tokenizer.json" && fs::exists(folder + "/tokenizer.model", error)) {
     return "; tokenizer.model alone is not enough: save the tokenizer again with transformers, "
            "which writes tokenizer.json";
@@ -223,9 +246,9 @@ absl::Status CheckModelFolder(const std::string& folder, ModelUse use) {
 namespace {
 
 absl::Status AddressInUse(const std::string& where, const std::string& host, int port) {
-  const std::string penstock = RunningPenstock(host, port);
-  const std::string who =
-      penstock.empty() ? "another program" : "a Penstock server, which answers on " + penstock;
+  const auto penstock = FindRunningServer(host, port);
+  const std::string who = penstock ? "a Penstock server, which answers on " + penstock->url
+                                   : std::string("another program");
   const int next = port < 65535 ? port + 1 : port - 1;
   return absl::UnavailableError(where + ": in use by " + who + "; choose another port, such as " +
                                 "--port " + std::to_string(next) +

@@ -236,8 +236,12 @@ void Supervisor::LogOtherFailure(const SupervisedChild& child) {
 }
 
 void Supervisor::OnEnded(const SupervisedChild& child) {
+  const bool for_memory = IsKilledForMemory(*child.exit());
   const bool expected = phase_ == Phase::kDraining && &child == &router_;
-  if (expected || phase_ == Phase::kStoppingShards || failed_) return;
+  if (expected || phase_ == Phase::kStoppingShards || failed_) {
+    if (for_memory) NameLateKill(child);
+    return;
+  }
   int exit_code = child.is_shard() ? kExitShardLost : kExitFailure;
   std::string why = child.DescribeEnd();
   if (HasOwnExitCode(*child.exit())) {
@@ -245,10 +249,9 @@ void Supervisor::OnEnded(const SupervisedChild& child) {
   } else if (!MemoryLimitError(*child.exit(), child.last_lines()).empty()) {
     exit_code = kExitMemory;
   }
-  if (IsKilledForMemory(*child.exit())) {
+  if (for_memory) {
     exit_code = kExitMemory;
-    why += " by the kernel: out of memory";
-    if (!child.memory_plan().empty()) why += " (" + child.memory_plan() + ")";
+    why = DescribeKill(child);
   }
   last_end_ = why;
   if (child.is_shard()) return LoseRank(child, exit_code, why);
@@ -289,6 +292,25 @@ bool Supervisor::IsKilledForMemory(const ExitStatus& exit) {
   return std::exchange(oom_kills_, kills) < kills;
 }
 
+std::string Supervisor::DescribeKill(const SupervisedChild& child) {
+  const std::string why = child.DescribeEnd() + " by the kernel: out of memory";
+  return why + (child.memory_plan().empty() ? "" : " (" + child.memory_plan() + ")");
+}
+
+// The memory of a large process takes the kernel a second to free. Until then it has not ended for
+// the launcher, which may have begun to stop meanwhile: on a signal, or because another rank or the
+// router lost the connection. The kill is the first cause of what such a loss led to.
+void Supervisor::NameLateKill(const SupervisedChild& child) {
+  const std::string why = DescribeKill(child);
+  observer_.OnLine(child.spec(), why);
+  const int code = outcome_.exit_code;
+  if (code != kExitOk && code != kExitFailure && code != kExitDevice && code != kExitShardLost) {
+    return;
+  }
+  failed_ = true;
+  outcome_ = {.exit_code = kExitMemory, .error = why};
+}
+
 // Every lost rank comes here: its process ended, or it stayed stopped. A report of the router that
 // names a group comes to HandleReports.
 void Supervisor::LoseRank(const SupervisedChild& shard, int exit_code, const std::string& why) {
@@ -296,6 +318,8 @@ void Supervisor::LoseRank(const SupervisedChild& shard, int exit_code, const std
   const auto group = static_cast<std::size_t>(shard.spec().group);
   std::erase_if(reports_, [&](const Report& report) { return report.lost.group == group; });
   if (groups_.size() == 1) lost_code_ = exit_code;
+  // The router's report may have come first, without the cause.
+  if (exit_code == kExitMemory && !groups_[group].may_fail()) observer_.OnLine(shard.spec(), why);
   groups_[group].Fail(why);
 }
 

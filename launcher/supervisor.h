@@ -99,6 +99,8 @@ class Supervisor {
   void LoseRouter(int exit_code, const std::string& why);
   void AdvanceRouter();
   bool IsKilledForMemory(const ExitStatus& exit);
+  static std::string DescribeKill(const SupervisedChild& child);
+  void NameLateKill(const SupervisedChild& child);
   void LoseRank(const SupervisedChild& shard, int exit_code, const std::string& why);
   void HandleReports();
   void AdvanceGroups();

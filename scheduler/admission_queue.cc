@@ -10,8 +10,9 @@ void AdmissionQueue::Push(const Arrival& arrival) { Enter(requests_.Push(arrival
 
 void AdmissionQueue::Requeue(std::vector<Work> preempted, Time now, Outputs& out) {
   for (Work& work : preempted) {
-    const WaitingRequest& waiting = requests_.PushRestart(std::move(work));
-    Decide(waiting.request.request, DecisionKind::kQueued, now, out);
+    Decide(work.request.request, DecisionKind::kQueued, now, out);
+    const WaitingRequest& waiting = work.yielded ? requests_.PushYielded(std::move(work))
+                                                 : requests_.PushRestart(std::move(work));
     Enter(waiting);
   }
 }

@@ -25,7 +25,8 @@ namespace penstock::scheduler {
 class AdmissionQueue {
  public:
   AdmissionQueue(const Config& config, RequestQueue::MakeOrder make_order)
-      : requests_(config.max_waiting_requests, std::move(make_order), MaxOvertakes(config)) {}
+      : requests_(config.max_waiting_requests, std::move(make_order),
+                  {MaxOvertakes(config), MaxWait(config)}) {}
 
   bool empty() const { return requests_.empty(); }
   bool full() const { return requests_.full(); }
@@ -41,7 +42,11 @@ class AdmissionQueue {
     return requests_.Front(group, fits);
   }
   // Those that ran before, the oldest arrival last.
-  const std::vector<WaitingRequest*>& restarts() const { return requests_.restarts(); }
+  std::vector<WaitingRequest*> Ran() const { return requests_.Ran(); }
+  // The request for which others yield on the group; null: there is none.
+  const WaitingRequest* Due(const RequestQueue::Fits& fits) { return requests_.Due(fits); }
+  // A group made a step.
+  void CountStep() { requests_.CountStep(); }
   // The request after this one, if the order knows it.
   WaitingRequest* After(const WaitingRequest& request) { return requests_.After(request); }
 

@@ -19,6 +19,7 @@ std::optional<std::string> WhyInvalid(const Config& config) {
     return "`max-decode-rows` must be <= " + std::to_string(config.max_step_tokens) +
            " (max-step-tokens). Given: " + std::to_string(config.max_decode_rows);
   }
+  if (auto error = AtLeastOne("starvation-quantum", config.starvation_quantum)) return error;
   if (config.order == Order::kLongestPrefix && !config.prefix_caching) {
     return "`order` longest-prefix needs prefix-caching";
   }

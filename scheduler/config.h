@@ -19,7 +19,13 @@ enum class Prefill : std::uint8_t { kChunked, kWhole };
 // kMixed: kGuaranteed for requests with a length of their own, kOptimistic for others.
 enum class AdmissionMode : std::uint8_t { kGuaranteed, kOptimistic, kMixed };
 enum class PlacementPolicy : std::uint8_t { kPrefixMatch, kLeastLoaded, kRoundRobin };
-enum class Order : std::uint8_t { kFcfs, kLongestPrefix, kPriority, kShortestPredicted };
+enum class Order : std::uint8_t {
+  kFcfs,
+  kLongestPrefix,
+  kPriority,
+  kShortestPredicted,
+  kLearned,
+};
 
 struct Config {
   std::uint32_t max_step_tokens = 512;         // decode rows + prefill tokens of one step
@@ -40,6 +46,10 @@ struct Config {
   std::uint32_t placement_load_permille = 250;  // weight of a group's backlog
   // How often a waiting request may be overtaken; 0 = max_waiting_requests. fcfs never allows it.
   std::uint32_t max_overtakes = 0;
+  // Order::kLearned. A request that waited this many steps is due: it is next; 0 = never. It gives
+  // its place to another one that is due after this many tokens.
+  std::uint32_t starvation_steps = 1000;
+  std::uint32_t starvation_quantum = 10;
   // TGI's rule for admissions, with Prefill::kWhole only (admission_gate.h).
   std::uint32_t waiting_served_permille = 300;
   std::uint32_t max_waiting_tokens = 20;

@@ -68,11 +68,27 @@ std::uint32_t GroupScheduler::MaxRows(std::uint32_t step_tokens) const {
   return std::clamp(share, 1u, most);
 }
 
-void GroupScheduler::BeginStep(Time now, Outputs& out) {
+// If there is no room for the request that is due, all that were admitted as due and had their
+// quantum make room.
+void GroupScheduler::YieldTo(const WaitingRequest& due, Time now, Outputs& out) {
+  if (config_.batching != Batching::kContinuous || !admission_.Check(due)) return;
+  std::vector<Sequence*> done;
+  for (auto& [id, sequence] : table_.all()) {
+    const std::uint32_t tokens = sequence.tokens_received - sequence.resumed;
+    const bool had_quantum = sequence.due && tokens >= config_.starvation_quantum;
+    if (had_quantum && !sequence.retiring) done.push_back(&sequence);
+  }
+  for (Sequence* sequence : done) {
+    preemption_.Yield(*sequence, due.request.request, draft_.step(), now, out);
+  }
+}
+
+void GroupScheduler::BeginStep(const WaitingRequest* due, Time now, Outputs& out) {
   PENSTOCK_CHECK(CanPlan(), "at most pipeline_depth plans are in flight");
   draft_.Begin(budget_, {&cost_, config_.target_inter_token});
   layout_.BeginStep();
   admission_.BeginStep();
+  if (due != nullptr) YieldTo(*due, now, out);
   max_rows_ = MaxRows(budget_.step_tokens);
   preemption_.BeginStep(max_rows_, draft_.step(), now, out);
   bool prompts = false;
@@ -177,7 +193,7 @@ void GroupScheduler::Admit(Work work, SequenceId id, Time now, Outputs& out) {
   SetCut(sequence, match);
   if (table_.cache().sharing()) prefix_use_.looked_up_tokens += sequence.PromptLength();
   prefix_use_.hit_tokens += sequence.cached_length;
-  if (!sequence.restart()) sequence.account->Charge(kPromptWork * sequence.PromptLeft());
+  if (!sequence.ran()) sequence.account->Charge(kPromptWork * sequence.PromptLeft());
   Decision& decision = Decide(id_, sequence, DecisionKind::kAdmitted, now, out);
   decision.needed = reservation.blocks - (match.blocks - match.unlocked);
   decision.available = available;
@@ -292,21 +308,27 @@ void GroupScheduler::TakeResult(const SequenceResult& result, Time now, Outputs&
   }
 }
 
-void GroupScheduler::ReportTokens(Sequence& sequence, const SequenceResult& result,
+// Collects the logprobs of the prompt, and reports them before the first token.
+void GroupScheduler::ReportPrompt(Sequence& sequence, const SequenceResult& result,
                                   std::uint32_t count, Outputs& out) {
-  const RequestId request = sequence.request.request;
   sequence.prompt_logprobs.insert(sequence.prompt_logprobs.end(), result.prompt_logprobs.begin(),
                                   result.prompt_logprobs.end());
   sequence.prompt_alternatives.insert(sequence.prompt_alternatives.end(),
                                       result.prompt_alternatives.begin(),
                                       result.prompt_alternatives.end());
   if (count == 0) return;
+  out.AddEvent(sequence.request.request, PromptLogprobs{std::move(sequence.prompt_logprobs),
+                                                        std::move(sequence.prompt_alternatives)});
+}
+
+void GroupScheduler::ReportTokens(Sequence& sequence, const SequenceResult& result,
+                                  std::uint32_t count, Outputs& out) {
   if (sequence.tokens_received == 0 && sequence.request.logprobs.prompt_logprobs) {
-    out.AddEvent(request, PromptLogprobs{std::move(sequence.prompt_logprobs),
-                                         std::move(sequence.prompt_alternatives)});
+    ReportPrompt(sequence, result, count, out);
   }
+  if (count == 0) return;
   Event& event = out.events.emplace_back();
-  event.request = request;
+  event.request = sequence.request.request;
   auto& tokens = event.what.emplace<Tokens>();  // built in place: this runs for every row
   tokens.first_index = sequence.tokens_received;
   for (std::uint32_t i = 0; i < count; ++i) {

@@ -68,7 +68,8 @@ class GroupScheduler {
     return running() > 0 || preemption_.headroom() > 0 || preemption_.window_headroom() > 0;
   }
   bool CanPlan() const { return in_flight_.size() < config_.pipeline_depth; }
-  void BeginStep(Time now, Outputs& out);
+  // `due`: a request for this group that waited too long, or null. Sequences yield to it.
+  void BeginStep(const WaitingRequest* due, Time now, Outputs& out);
   void Admit(Work work, SequenceId id, Time now, Outputs& out);
   // Emits the plan. `waiting`: requests in the queue. Returns false if there is nothing to compute;
   // a plan that only ends sequences is made if `ends_alone`.
@@ -97,6 +98,7 @@ class GroupScheduler {
     return config_.recovery_timeout == Duration(0) || work.generated.empty() ||
            work.arithmetic_class == arithmetic_class_;
   }
+  void YieldTo(const WaitingRequest& due, Time now, Outputs& out);
   std::uint32_t MaxRows(std::uint32_t step_tokens) const;
   // Moves the window to the next row and draws blocks for `positions` positions.
   void Grow(Sequence& sequence, std::uint64_t positions);
@@ -110,6 +112,8 @@ class GroupScheduler {
   // Starts sequences again that reach the original length with this result (TextRegime).
   void Recompute(std::span<const InFlightReference> references, Time now, Outputs& out);
   void TakeResult(const SequenceResult& result, Time now, Outputs& out);
+  void ReportPrompt(Sequence& sequence, const SequenceResult& result, std::uint32_t count,
+                    Outputs& out);
   void ReportTokens(Sequence& sequence, const SequenceResult& result, std::uint32_t count,
                     Outputs& out);
 

@@ -27,6 +27,7 @@ struct Arrival {
   bool length_given = true;          // false: max_new_tokens is all that fits
   RequestClass request_class = RequestClass::kOther;
   std::uint32_t predicted_tokens = 0;  // the client's forecast of the output; 0 = none
+  std::uint32_t ranked_tokens = 0;     // the router's, for Order::kLearned alone; 0 = none
   std::uint32_t min_new_tokens = 0;
   SamplingParams sampling;
   LogprobRequest logprobs;

@@ -113,6 +113,7 @@ void Preemption::Preempt(Sequence& victim, std::optional<RequestId> beneficiary,
   if (beneficiary != victim.request.request) decision.behind = beneficiary;
   decision.step = step_;
   ++victim.preemptions;
+  victim.yielded = false;
   table_.Preempt(victim);
   PENSTOCK_CHECK(victim.preemptions <= OptimisticAdmission::kMaxPreemptions,
                  "at most 3 preemptions");
@@ -126,12 +127,24 @@ void Preemption::Recompute(Sequence& sequence, Time now, Outputs& out) {
   decision.available = sequence.most_positions;
   decision.step = sequence.last_plan;
   sequence.recomputed = true;
+  sequence.yielded = false;
   table_.Preempt(sequence);
   retirement_.ReclaimIfUnreferenced(sequence, now, out);
 }
 
-bool Preemption::Reserve(Sequence& sequence, Time now, Outputs& out) {
-  if (deficit_.none()) return true;  // as in most steps
+void Preemption::Yield(Sequence& sequence, RequestId due, StepId step, Time now, Outputs& out) {
+  Decision& decision = Decide(group_, sequence, DecisionKind::kPreempted, now, out);
+  decision.short_of = Budget::kOrder;
+  decision.needed = config_.starvation_quantum;
+  decision.available = sequence.tokens_received - sequence.resumed;
+  decision.behind = due;
+  decision.step = step;
+  sequence.yielded = true;
+  table_.Preempt(sequence);
+  retirement_.ReclaimIfUnreferenced(sequence, now, out);
+}
+
+bool Preemption::Cover(Sequence& sequence, Time now, Outputs& out) {
   const Deficit deficit = DecodeDeficit(sequence);
   if (deficit.none()) return true;
   if (waiting_ || !Covered(deficit, false)) {

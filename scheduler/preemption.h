@@ -59,10 +59,15 @@ class Preemption {
   void BeginStep(std::uint32_t max_rows, StepId step, Time now, Outputs& out);
   // Extends the reservation of a sequence for its next decode. False: the sequence must wait for a
   // result, and so must every later one of this step that has a deficit.
-  bool Reserve(Sequence& sequence, Time now, Outputs& out);
+  bool Reserve(Sequence& sequence, Time now, Outputs& out) {
+    return deficit_.none() || Cover(sequence, now, out);  // in most steps there is none
+  }
   void UpdateHeadroom();
   // Preempts a sequence that must start again (Sequence::MustRecompute), under any admission.
   void Recompute(Sequence& sequence, Time now, Outputs& out);
+
+  // Preempts a sequence that had its quantum, for a request that is due.
+  void Yield(Sequence& sequence, RequestId due, StepId step, Time now, Outputs& out);
 
   // Blocks that admissions leave free.
   std::uint32_t headroom() const { return headroom_; }
@@ -74,6 +79,7 @@ class Preemption {
   Deficit Extension(const Sequence& sequence, const Deficit& deficit) const;
   bool Covered(const Deficit& deficit, bool with_retiring) const;
   // What the decodes of this step run short of first; none if their deficits fit.
+  bool Cover(Sequence& sequence, Time now, Outputs& out);
   Shortage Exceeded() const;
   Sequence* ChooseVictim();
   void Preempt(Sequence& victim, std::optional<RequestId> beneficiary, Time now, Outputs& out);

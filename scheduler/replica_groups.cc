@@ -44,6 +44,16 @@ std::uint64_t ReplicaGroups::CachedTokens(GroupId group, const Work& work) const
   return found == nullptr ? 0 : found->admission().CachedTokens(work);
 }
 
+std::uint64_t ReplicaGroups::UncachedTokens(const Work& work) const {
+  const std::uint64_t all = work.request.prompt.size() + work.generated.size();
+  std::uint64_t most = 0;
+  for (const auto& [id, group] : groups_) {
+    if (group.Fits(work))
+      most = std::max<std::uint64_t>(most, group.admission().CachedTokens(work));
+  }
+  return all - most;
+}
+
 bool ReplicaGroups::Fit(const Arrival& arrival) const {
   return groups_.empty() || std::ranges::any_of(groups_, [&arrival](const auto& entry) {
            return entry.second.admission().Fits(arrival);

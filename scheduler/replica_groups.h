@@ -55,6 +55,8 @@ class ReplicaGroups {
 
   // Leading tokens of the request that the group's prefix cache has; 0 when it is not up.
   std::uint64_t CachedTokens(GroupId group, const Work& work) const;
+  // The fewest tokens of its prompt and output that a group which fits it would compute.
+  std::uint64_t UncachedTokens(const Work& work) const;
   // Whether a group that is up can ever run the request, or none is up.
   bool Fit(const Arrival& arrival) const;
   // Whether a group that is up can continue the request.

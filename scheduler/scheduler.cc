@@ -10,6 +10,7 @@
 #include "common/check.h"
 #include "scheduler/admission_queue.h"
 #include "scheduler/decide.h"
+#include "scheduler/order/learned_order.h"
 #include "scheduler/order/prefix_order.h"
 #include "scheduler/replica_groups.h"
 #include "scheduler/step_loop.h"
@@ -17,7 +18,9 @@
 namespace penstock::scheduler {
 namespace {
 
-std::unique_ptr<OrderPolicy> MakeOrder(Order order, const ReplicaGroups& groups) {
+std::unique_ptr<OrderPolicy> MakeOrder(const Config& config, const ReplicaGroups& groups) {
+  const Order order = config.order;
+  if (order == Order::kLearned) return MakeLearnedOrder(config, groups);
   if (order != Order::kLongestPrefix) return MakeKeyOrder(order);
   return std::make_unique<PrefixOrder>(
       [&groups](GroupId group, const Work& work) { return groups.CachedTokens(group, work); });
@@ -65,7 +68,7 @@ class Scheduler::Impl {
 Scheduler::Impl::Impl(const Config& config)
     : recovery_timeout_(config.recovery_timeout),
       groups_(config),
-      queue_(config, [order = config.order, this] { return MakeOrder(order, groups_); }),
+      queue_(config, [config, this] { return MakeOrder(config, groups_); }),
       steps_(groups_, queue_) {
   PENSTOCK_CHECK(!WhyInvalid(config), "the configuration was validated");
 }
@@ -169,7 +172,7 @@ void Scheduler::Impl::LoseGroup(const GroupLost& lost, Outputs& out) {
 
 void Scheduler::Impl::SetDeadlines() {
   if (recovery_timeout_ == Duration(0)) return;
-  for (WaitingRequest* waiting : queue_.restarts()) {
+  for (WaitingRequest* waiting : queue_.Ran()) {
     if (groups_.Continue(*waiting)) {
       waiting->fails_at.reset();
     } else if (!waiting->fails_at) {
@@ -180,15 +183,17 @@ void Scheduler::Impl::SetDeadlines() {
 
 std::optional<Time> Scheduler::Impl::NextDeadline() const {
   std::optional<Time> next;
-  for (const WaitingRequest* waiting : queue_.restarts()) {
+  if (recovery_timeout_ == Duration(0)) return next;
+  for (const WaitingRequest* waiting : queue_.Ran()) {
     if (waiting->fails_at) next = std::min(*waiting->fails_at, next.value_or(Time::max()));
   }
   return next;
 }
 
 void Scheduler::Impl::FailOverdue(Outputs& out) {
+  if (recovery_timeout_ == Duration(0)) return;
   std::vector<WaitingRequest*> overdue;
-  for (WaitingRequest* waiting : queue_.restarts()) {
+  for (WaitingRequest* waiting : queue_.Ran()) {
     if (waiting->fails_at && *waiting->fails_at <= now_) overdue.push_back(waiting);
   }
   for (WaitingRequest* waiting : overdue | std::views::reverse) {  // the oldest arrival first
@@ -202,7 +207,7 @@ void Scheduler::Impl::FailOverdue(Outputs& out) {
 
 // A stop string of a request that was preempted after the router received its text.
 void Scheduler::Impl::FinishRestart(WaitingRequest& waiting, const FinishAt& finish, Outputs& out) {
-  if (!waiting.restart()) return;  // it has no output yet
+  if (!waiting.ran()) return;  // it has no output yet
   if (finish.token_count > waiting.generated.size()) {
     waiting.finish_at = std::min(finish.token_count, waiting.finish_at.value_or(UINT32_MAX));
     return;

@@ -25,7 +25,8 @@ void StepLoop::MakeSteps(Outputs& out) {
 bool StepLoop::MakeStep(GroupScheduler& group, Outputs& out) {
   if (!group.CanPlan()) return false;
   if (group.StepChangesMemory()) groups_.MarkChanged();
-  group.BeginStep(now_, out);
+  const auto fits = [&group](const WaitingRequest& waiting) { return group.Fits(waiting); };
+  group.BeginStep(queue_.Due(fits), now_, out);
   queue_.Requeue(group.TakePreempted(), now_, out);
   if (!TooFewNewcomers(group, out)) {
     while (AdmitNext(group, out)) {
@@ -34,7 +35,10 @@ bool StepLoop::MakeStep(GroupScheduler& group, Outputs& out) {
   // A group that may still get work must not become busy with a plan that only ends sequences.
   const bool ends_alone = reach_ == Reach::kOwn || queue_.empty();
   const bool made = group.FinishStep(queue_.size(), ends_alone, out);
-  if (made) groups_.MarkChanged();
+  if (made) {
+    groups_.MarkChanged();
+    queue_.CountStep();
+  }
   return made;
 }
 
@@ -44,7 +48,7 @@ bool StepLoop::TooFewNewcomers(const GroupScheduler& group, Outputs& out) {
   const std::uint32_t least = admission.MinNewcomers();
   if (least < 2) return false;
   WaitingRequest* const front = Front(group);
-  if (front == nullptr || front->restart()) return false;
+  if (front == nullptr || front->ran()) return false;
   GroupAdmission::Trial trial = admission.BeginTrial();
   const WaitingRequest* next = front;
   while (next != nullptr && trial.count < least && admission.AddTo(trial, *next)) {

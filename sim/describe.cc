@@ -142,7 +142,9 @@ std::string Describe(const Config& config) {
                 << ", batching " << static_cast<int>(config.batching) << ", prefill "
                 << static_cast<int>(config.prefill) << ", admission "
                 << static_cast<int>(config.admission) << ", order "
-                << static_cast<int>(config.order) << ", max_overtakes " << config.max_overtakes;
+                << static_cast<int>(config.order) << ", max_overtakes " << config.max_overtakes
+                << ", starvation_steps " << config.starvation_steps << ", starvation_quantum "
+                << config.starvation_quantum;
   return text.Take();
 }
 

@@ -7,6 +7,7 @@
 #include "sim/random.h"
 #include "sim/rare_cases.h"
 #include "sim/scenario_features.h"
+#include "sim/special_loads.h"
 #include "sim/token_source.h"
 
 namespace penstock::sim {
@@ -50,8 +51,11 @@ class Draw {
     DrawWindows(random_, scenario_);
     DrawLengthRule(random_, scenario_);
     DrawSnapshots(random_, scenario_);
+    DrawSharedStarts(scenario_);
+    DrawExpectedLengths(scenario_);
     DrawRecovery(scenario_);
     DrawAccounts(scenario_);
+    DrawLearned(scenario_);
     return std::move(scenario_);
   }
 

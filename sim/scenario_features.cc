@@ -93,4 +93,22 @@ void DrawAccounts(Scenario& scenario) {
   }
 }
 
+void DrawLearned(Scenario& scenario) {
+  const std::uint64_t dice = Mix(scenario.seed, 90);
+  if (dice % 5 != 0) return;
+  scheduler::Config& config = scenario.config;
+  config.order = scheduler::Order::kLearned;
+  config.starvation_steps = static_cast<std::uint32_t>(dice / 5 % 24);
+  config.starvation_quantum = static_cast<std::uint32_t>(1 + dice / 120 % 4);
+  if (dice / 480 % 4 != 0) config.batching = scheduler::Batching::kContinuous;
+  if (dice / 1920 % 3 != 0) config.max_batch_size = static_cast<std::uint32_t>(1 + dice / 5760 % 4);
+  if (dice / 23040 % 3 != 0) config.max_waiting_requests += 12;
+  for (TimedEvent& event : scenario.script) {
+    auto* client = std::get_if<ClientArrives>(&event.what);
+    if (client == nullptr) continue;
+    const std::uint64_t own = Mix(scenario.seed, 91 + client->arrival.request.value());
+    if (own % 4 != 0) client->arrival.ranked_tokens = static_cast<std::uint32_t>(own / 4 % 30);
+  }
+}
+
 }  // namespace penstock::sim

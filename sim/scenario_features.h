@@ -23,5 +23,8 @@ void DrawSnapshots(Random& random, Scenario& scenario);
 void DrawRecovery(Scenario& scenario);
 // Several accounts in a third of the scenarios, with weights that seldom change.
 void DrawAccounts(Scenario& scenario);
+// The order learned, with short waits and quanta, and predictions of the router, in a fifth of the
+// scenarios. In most of them requests that were due yield to others.
+void DrawLearned(Scenario& scenario);
 
 }  // namespace penstock::sim

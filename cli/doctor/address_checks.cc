@@ -6,6 +6,7 @@
 #include "common/private_file.h"
 #include "common/status.h"
 #include "launcher/preflight.h"
+#include "launcher/running_server.h"
 
 namespace penstock::cli {
 
@@ -18,6 +19,12 @@ Finding CheckPort(const std::string& host, int port) {
   if (port > 0 && port < kFirstOpen && error.find("ermission denied") != error.npos) {
     return Bad(where + " is privileged: " + error,
                "a port of 1024 or more, or CAP_NET_BIND_SERVICE for penstock-router");
+  }
+  const auto server = port > 0 ? launcher::FindRunningServer(host, port) : std::nullopt;
+  if (server && server->ready) {
+    return Note(where + " is served by Penstock " + server->version + ", which is ready at " +
+                server->url + " (`penstock doctor --url " + server->url +
+                "` checks it); a second server needs another --port");
   }
   return Bad(error, "stopping what listens there (`ss -ltnp` names it)");
 }

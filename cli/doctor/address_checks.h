@@ -8,6 +8,7 @@
 
 namespace penstock::cli {
 
+// A port that a ready server of Penstock holds, such as the service of the package, is a note.
 Finding CheckPort(const std::string& host, int port);
 
 // --tls-cert and --tls-key, if they are set.

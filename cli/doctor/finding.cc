@@ -3,7 +3,7 @@
 namespace penstock::cli {
 
 std::string LineOf(const Finding& finding) {
-  if (finding.ok()) return "ok: " + finding.what;
+  if (finding.ok()) return (finding.note ? "note: " : "ok: ") + finding.what;
   return "problem: " + finding.problem + (finding.advice.empty() ? "" : "; try " + finding.advice);
 }
 

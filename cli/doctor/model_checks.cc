@@ -106,10 +106,10 @@ Finding CheckWeightFiles(const std::string& folder) {
   return Good("the weight files are there");
 }
 
-// The error of a shard names an option, a part of the model, or neither.
+// The error of a shard names an option or a part of the model, or neither.
 std::string AdviceFor(const std::string& error) {
   if (error.find("model_type") != error.npos) return "a model type of docs/models.md";
-  if (error.starts_with("--") || error.starts_with("adapter ")) return kCorrectIt;
+  if (error.starts_with("--")) return kCorrectIt;
   return "`penstock fit`, or downloading the model again";
 }
 

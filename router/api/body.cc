@@ -64,11 +64,14 @@ bool AcceptKeys(ApiContext& context, std::string_view dialect, const ErrorFormat
     RefuseRequest(context, exchange, errors, UnknownKey(keys));
     return false;
   }
-  if (keys.count == 0 && keys.without_effect.empty()) return true;
-  if (context.dialects.fallback().NamesIgnoredKeys()) {
-    exchange.AddHeaders({{"x-penstock-ignored", HeaderOf(keys)}});
-  }
+  NameIgnoredKeys(context, keys, exchange);
   return true;
+}
+
+void NameIgnoredKeys(const ApiContext& context, const json::UnknownKeys& keys, Exchange& exchange) {
+  if (keys.count == 0 && keys.without_effect.empty()) return;
+  if (!context.dialects.fallback().NamesIgnoredKeys()) return;
+  exchange.AddHeaders({{"x-penstock-ignored", HeaderOf(keys)}});
 }
 
 }  // namespace penstock::router

@@ -51,14 +51,18 @@ Parsed<T> Parse(std::string_view body, const BodyRules& rules,
 bool AcceptKeys(ApiContext& context, std::string_view dialect, const ErrorFormat& errors,
                 const json::UnknownKeys& keys, Exchange& exchange);
 
+// Names keys that were ignored in a header of the answer. With the tgi profile, nothing.
+void NameIgnoredKeys(const ApiContext& context, const json::UnknownKeys& keys, Exchange& exchange);
+
 // Counts a request to `route` and its unknown keys. False: its body was wrong, and that was
-// answered.
+// answered, with the names of the unknown keys: one of them may be the cause.
 template <class T>
 bool Accept(ApiContext& context, std::string_view route, std::string_view dialect,
             const ErrorFormat& errors, const Parsed<T>& parsed, Exchange& exchange) {
   context.metrics.requests().Arrived(route);
   if (!parsed.error) return AcceptKeys(context, dialect, errors, parsed.unknown_keys, exchange);
   context.metrics.requests().UnknownKeys(dialect, parsed.unknown_keys.count);
+  NameIgnoredKeys(context, parsed.unknown_keys, exchange);
   RefuseRequest(context, exchange, errors, *parsed.error);
   return false;
 }

@@ -83,6 +83,7 @@ GenerationService::GenerationService(GenerationServiceOptions options, Metrics& 
       history_(options.prompt_history),
       block_size_(options.block_size),
       coalescer_(options.stream_interval),
+      ranks_(std::move(options.ranks)),
       services_{
           prompts_,
           grammars_.get(),
@@ -93,6 +94,7 @@ GenerationService::GenerationService(GenerationServiceOptions options, Metrics& 
           ledgers_,
           history_,
           flushes_,
+          ranks_.get(),
           options.show_requests,
           [this](decltype(scheduler::Input::what) what) { return core_.Post(std::move(what)); },
           [this](Time at, decltype(scheduler::Input::what) what) {

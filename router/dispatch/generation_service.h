@@ -34,6 +34,7 @@
 #include "router/dispatch/text_pool.h"
 #include "router/engine.h"
 #include "router/metrics/metrics.h"
+#include "router/rank/rank_model.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
@@ -56,8 +57,9 @@ struct GenerationServiceOptions {
   // Whether lost groups are formed again. If so, queued requests wait while there is no group, and
   // new ones are refused with Retry-After. If not, the loss of the last group ends all requests.
   bool groups_return = false;
-  HealthProbeOptions health_probe;  // off by default
-  EmbedQueueOptions embed;          // of a model that gives vectors
+  std::shared_ptr<const RankModel> ranks;  // predicts output lengths; null: none
+  HealthProbeOptions health_probe;         // off by default
+  EmbedQueueOptions embed;                 // of a model that gives vectors
 };
 
 class GenerationService final : public Engine, private CoreListener {
@@ -154,6 +156,7 @@ class GenerationService final : public Engine, private CoreListener {
   Coalescer coalescer_;
   std::vector<std::shared_ptr<Strand>> due_;  // the core's thread only: to be run next
 
+  const std::shared_ptr<const RankModel> ranks_;  // null: there is none
   const RequestServices services_;
   const BeamServices beam_services_;
   CoreLoop core_;

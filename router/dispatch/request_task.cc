@@ -220,6 +220,10 @@ void RequestTask::Post(Prompt prompt) {
   arrival.length_given = request_.max_new_tokens.has_value();
   arrival.request_class = request_.request_class;
   arrival.predicted_tokens = request_.predicted_tokens;
+  if (services_.ranks != nullptr) {
+    arrival.ranked_tokens = services_.ranks->Predict(
+        {arrival.prompt, arrival.max_new_tokens, arrival.length_given, arrival.request_class});
+  }
   arrival.min_new_tokens = request_.min_new_tokens;
   arrival.sampling = request_.sampling;
   arrival.sampling.seed = request_.seed.value_or(0);

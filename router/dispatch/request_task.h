@@ -30,6 +30,7 @@
 #include "router/dispatch/request_records.h"
 #include "router/dispatch/text_pool.h"
 #include "router/engine.h"
+#include "router/rank/rank_model.h"
 #include "router/stream/prompt_builder.h"
 #include "router/stream/text_stream.h"
 #include "scheduler/input.h"
@@ -48,6 +49,7 @@ struct RequestServices {
   RequestLedgers& ledgers;
   PromptHistory& history;
   const PrefixFlushes& flushes;
+  const RankModel* const ranks;  // predicts output lengths; null: there is no model
   // Whether the text of the request is sent in the trace id, for simulated shards.
   const bool shows_requests = false;
   // Sends an input to the core. False: its mailbox is full or closed.

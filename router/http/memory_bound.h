@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "common/free_memory.h"
 #include "router/http/options.h"
 
 namespace penstock::router {
@@ -16,7 +17,13 @@ struct MemoryTerms {
   std::uint32_t max_total_tokens = 0;  // of one request
   std::uint32_t text_threads = 0;
   std::uint64_t cache_blocks = 0;  // of all groups: each may have a node in the prefix index
+  MemoryLimit limit;               // of this process; 0: not known
 };
+
+// Lowers the numbers of connections and of bytes of bodies where the process may take little: of
+// `limit` the connections take a quarter, and the bodies three eighths. 128 connections and one
+// body are always allowed.
+void FitMemory(HttpOptions& http, const MemoryLimit& limit);
 
 struct MemoryBound {
   std::uint64_t resident = 0;     // at start; a part of base
@@ -26,13 +33,16 @@ struct MemoryBound {
   std::uint64_t requests = 0;     // tokens with their texts and log-probabilities
   std::uint64_t tokenizing = 0;   // one body on each text thread
   std::uint64_t index = 0;        // prefix cache
+  MemoryLimit limit;              // what it is compared with
 
   std::uint64_t total() const {
     return base + connections + bodies + requests + tokenizing + index;
   }
-  // "80.0 MiB now; at most 4.1 GiB if every limit is reached at once. … The largest part, bodies,
-  // is set by …"
+  // "80.0 MiB now; at most 4.1 GiB if every limit is reached at once. … The process may take 23.4
+  // GiB (limit: the machine's memory). The largest part, bodies, is set by …"
   std::string Describe() const;
+  // "the bound of 4.1 GiB is above …" if somebody set a lower limit; else empty.
+  std::string Warning() const;
   // "base 114.0 MiB + connections 2.7 GiB + …"
   std::string DescribeTerms() const;
 };

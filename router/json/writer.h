@@ -36,8 +36,18 @@ struct Raw {
 
 // A comma if `out` ends with a value, so that nothing else needs to know what comes first.
 inline void AppendComma(std::string& out) {
-  constexpr std::string_view kNoValue = "{[:, \n";
-  if (!out.empty() && kNoValue.find(out.back()) == kNoValue.npos) out += ',';
+  if (out.empty()) return;
+  switch (out.back()) {
+    case '{':
+    case '[':
+    case ':':
+    case ',':
+    case ' ':
+    case '\n':
+      return;
+    default:
+      out += ',';
+  }
 }
 
 // Any value: a string, a number, a bool, null, Raw, an std::optional of them (null if absent), or a
@@ -65,12 +75,23 @@ void Append(std::string& out, const T& value) {
   }
 }
 
+inline void AppendKey(std::string& out, std::string_view key) {
+  AppendComma(out);
+  out += '"';
+  out += key;
+  out.append("\":", 2);
+}
+// A literal knows its length: this runs for every member of every streamed token.
+template <std::size_t kSize>
+void AppendKey(std::string& out, const char (&key)[kSize]) {
+  AppendKey(out, std::string_view(key, kSize - 1));
+}
+
 // "key":value,… of an object that the caller opens and closes. Keys need no escapes.
 inline void AppendMembers(std::string&) {}
-template <class T, class... More>
-void AppendMembers(std::string& out, std::string_view key, const T& value, const More&... more) {
-  AppendComma(out);
-  out.append("\"").append(key).append("\":");
+template <class Key, class T, class... More>
+void AppendMembers(std::string& out, const Key& key, const T& value, const More&... more) {
+  AppendKey(out, key);
   Append(out, value);
   AppendMembers(out, more...);
 }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/exit_codes.h"
+#include "common/free_memory.h"
 #include "common/log.h"
 #include "common/open_files.h"
 #include "common/status.h"
@@ -29,6 +30,7 @@
 #include "router/main/vector_files.h"
 #include "router/metrics/metrics.h"
 #include "router/metrics/process_metrics.h"
+#include "router/rank/rank_model.h"
 #include "router/telemetry/otlp_exporter.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -90,6 +92,7 @@ class App {
 
  private:
   std::optional<Failure> LoadAccess();
+  std::optional<Failure> LoadRanks();
   std::optional<Failure> LoadText();
   std::optional<Failure> FormGroups();
   std::optional<Failure> StartEngine();
@@ -98,7 +101,7 @@ class App {
   std::optional<Failure> OpenAudit();
   std::optional<Failure> StartHttp();
   void ReadAgain();
-  void SayMemoryBound(const HttpOptions& http) const;
+  void SayMemoryBound(const HttpOptions& http, const MemoryLimit& limit) const;
   int Check();
   int Report(const Failure& failure);
   int Serve();
@@ -118,6 +121,7 @@ class App {
   ProcessEvents events_;
   Metrics metrics_;
   AccessFiles access_{values_, metrics_};
+  std::shared_ptr<const RankModel> ranks_;  // null: there is none
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::shared_ptr<const text::ChatTemplate> chat_;
   std::unique_ptr<GroupFleet> fleet_;  // outlives the engine, which returns lost links to it
@@ -133,6 +137,15 @@ class App {
 std::optional<Failure> App::LoadAccess() {
   if (const absl::Status read = access_.Load(); !read.ok()) return Failure{kExitUsage, read};
   if (access_.any()) events_.OnHangup([this] { ReadAgain(); });
+  return std::nullopt;
+}
+
+std::optional<Failure> App::LoadRanks() {
+  const std::string& path = values_.GetString("rank-model");
+  if (path.empty() || values_.GetString("order") != "learned") return std::nullopt;
+  auto ranks = RankModel::Load(path);
+  if (!ranks.ok()) return Failure{kExitUsage, WithContext(ranks.status(), "--rank-model")};
+  ranks_ = std::make_shared<const RankModel>(*std::move(ranks));
   return std::nullopt;
 }
 
@@ -212,6 +225,7 @@ std::optional<Failure> App::StartEngine() {
   if (values_.GetBool("vllm-metrics")) {
     metrics_.AddVllmNames(options.facts.served_name, formed.capacity.block_size);
   }
+  options.ranks = ranks_;
   options.block_size = formed.capacity.block_size;
   options.eos_ids = formed.facts.eos_token_ids;
   options.tokenizer = tokenizer_;
@@ -269,7 +283,10 @@ std::optional<Failure> App::StartHttp() {
   if (dialects.tgi_only) {
     api.connect_error = [address = first_shard_] { return ConnectError(address); };
   }
-  SayMemoryBound(options);
+  // Without /proc nothing is known, and the defaults stay.
+  const MemoryLimit limit = LimitOfMemory().value_or(MemoryLimit());
+  FitMemory(options, limit);
+  SayMemoryBound(options, limit);
   http_ = std::make_unique<HttpService>(options, std::move(api), dialects, *engine_, metrics_);
   const auto port = http_->Start();
   if (!port.ok()) return Failure{kExitAddress, port.status()};
@@ -281,7 +298,7 @@ std::optional<Failure> App::StartHttp() {
   return std::nullopt;
 }
 
-void App::SayMemoryBound(const HttpOptions& http) const {
+void App::SayMemoryBound(const HttpOptions& http, const MemoryLimit& limit) const {
   const GroupFormed formed = fleet_->Agreed();
   MemoryTerms terms;
   terms.resident = ResidentBytes();
@@ -289,10 +306,13 @@ void App::SayMemoryBound(const HttpOptions& http) const {
   terms.max_total_tokens = engine_->Facts().max_total_tokens;
   terms.text_threads = static_cast<std::uint32_t>(values_.GetInt("validation-workers"));
   terms.cache_blocks = std::uint64_t{formed.capacity.blocks} * groups_;
+  terms.limit = limit;
   const MemoryBound most = BoundMemory(http, terms);
   const std::string bound = "memory of the router: " + most.Describe();
   log::Info(bound);
   log::Debug("memory of the router: the sum is " + most.DescribeTerms());
+  const std::string warning = most.Warning();
+  if (!warning.empty()) log::Warn("memory of the router: " + warning);
   notifier_.MemoryPlan(bound);
 }
 
@@ -329,6 +349,7 @@ std::optional<Failure> App::CheckOutputs() {
 int App::Check() {
   std::optional<Failure> failure = CheckOutputs();
   if (!failure) failure = LoadAccess();
+  if (!failure) failure = LoadRanks();
   if (const auto fleet = FleetSettings(values_, notifier_.active()); !failure && !fleet.ok()) {
     failure = Failure{kExitUsage, fleet.status()};
   }
@@ -382,8 +403,8 @@ int App::Run() {
   if (!files.empty()) log::Warn(files);
   using Step = std::optional<Failure> (App::*)();
   for (const Step step :
-       {&App::CheckOutputs, &App::OpenAudit, &App::LoadAccess, &App::LoadText, &App::FormGroups,
-        &App::StartEngine, &App::StartTraces, &App::StartHttp}) {
+       {&App::CheckOutputs, &App::OpenAudit, &App::LoadAccess, &App::LoadRanks, &App::LoadText,
+        &App::FormGroups, &App::StartEngine, &App::StartTraces, &App::StartHttp}) {
     if (const auto failure = (this->*step)()) return Report(*failure);
   }
   return Serve();

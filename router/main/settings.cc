@@ -136,6 +136,10 @@ std::vector<std::string> NoEffectWarnings(const options::Values& values) {
                        " has no effect without --prefill whole: waiting requests join at every "
                        "step");
   }
+  for (const std::string name : {"rank-model", "starvation-steps", "starvation-quantum"}) {
+    if (!values.IsSet(name) || values.GetString("order") == "learned") continue;
+    warnings.push_back("--" + name + " has no effect without --order learned");
+  }
   if (values.IsSet("revision") && values.GetString("hub-model-id").empty()) {
     warnings.push_back("--revision " + values.GetString("revision") +
                        " has no effect: the model is the local folder " +
@@ -313,9 +317,9 @@ CoreLoopOptions CoreSettings(const options::Values& values, const GroupFormed& f
   using enum scheduler::AdmissionMode;
   config.admission = Named(values.GetString("admission"), scheduler::AdmissionName,
                            {kMixed, kGuaranteed, kOptimistic});
-  using enum scheduler::Order;
-  config.order = Named(values.GetString("order"), scheduler::OrderName,
-                       {kFcfs, kLongestPrefix, kPriority, kShortestPredicted});
+  config.order = scheduler::FindOrder(values.GetString("order")).value_or(scheduler::Order::kFcfs);
+  config.starvation_steps = Count(values, "starvation-steps");
+  config.starvation_quantum = Count(values, "starvation-quantum");
   using enum scheduler::PlacementPolicy;
   config.placement = Named(values.GetString("placement"), scheduler::PlacementName,
                            {kPrefixMatch, kLeastLoaded, kRoundRobin});

@@ -33,7 +33,7 @@ bool BlockTable::Reserve(BlockCache& cache, std::uint32_t blocks) {
   return true;
 }
 
-void BlockTable::GrowTo(BlockCache& cache, std::uint64_t tokens, SlotId slot,
+void BlockTable::Append(BlockCache& cache, std::uint64_t tokens, SlotId slot,
                         std::vector<BlockOp>& ops) {
   const std::uint32_t wanted = BlocksFor(tokens, cache.block_size());
   while (blocks_.size() < wanted) {

@@ -42,7 +42,10 @@ class BlockTable {
 
   // Draws blocks until they cover `tokens` positions. Adds an append operation for each block that
   // no plan has sent to the shards. The reservation must suffice.
-  void GrowTo(BlockCache& cache, std::uint64_t tokens, SlotId slot, std::vector<BlockOp>& ops);
+  void GrowTo(BlockCache& cache, std::uint64_t tokens, SlotId slot, std::vector<BlockOp>& ops) {
+    // The blocks that the shards have cover most decodes.
+    if (tokens > std::uint64_t{appended_} * cache.block_size()) Append(cache, tokens, slot, ops);
+  }
 
   // Whether the next block can enter the index when `tokens` positions are planned or computed.
   bool MayEnter(const BlockCache& cache, std::uint64_t tokens) const {
@@ -77,6 +80,8 @@ class BlockTable {
   bool enters() const { return !private_; }
 
  private:
+  void Append(BlockCache& cache, std::uint64_t tokens, SlotId slot, std::vector<BlockOp>& ops);
+
   std::uint32_t kv_group_;
   std::uint32_t reserved_ = 0;  // not drawn yet
   std::uint32_t adopted_ = 0;

@@ -22,7 +22,7 @@ namespace {
 using Record = std::variant<Input, OutputDigest>;
 
 constexpr std::string_view kName = "penstock input log ";
-constexpr std::string_view kVersion = "penstock input log 14\n";
+constexpr std::string_view kVersion = "penstock input log 15\n";
 
 std::uint32_t Fnv1a(std::string_view bytes) {
   std::uint32_t hash = 2166136261u;
@@ -83,7 +83,7 @@ std::optional<Config> InputLogReader::ReadHeader() {
                     "; this program reads version " +
                     std::string(kVersion.substr(kName.size(), kVersion.size() - kName.size() - 1)) +
                     " only"
-              : "not an input log (it must begin with `penstock input log 14`)";
+              : "not an input log (it must begin with `penstock input log 15`)";
     return std::nullopt;
   }
   rest_.remove_prefix(kVersion.size());

@@ -7,13 +7,14 @@
 
 namespace penstock::scheduler {
 
-PENSTOCK_FIELDS(Config, a(v.max_step_tokens, v.max_batch_prefill_tokens, v.max_batch_total_tokens,
-                          v.max_batch_size, v.max_waiting_requests, v.pipeline_depth,
-                          v.max_decode_rows, v.batching, v.static_grouping, v.prefill, v.admission,
-                          v.order, v.prefix_caching, v.placement, v.placement_load_permille,
-                          v.max_overtakes, v.waiting_served_permille, v.max_waiting_tokens,
-                          v.target_inter_token, v.split, v.max_splits, v.max_sparsity_ppm,
-                          v.pinned_prefixes, v.pinned_blocks, v.recovery_timeout));
+PENSTOCK_FIELDS(Config,
+                a(v.max_step_tokens, v.max_batch_prefill_tokens, v.max_batch_total_tokens,
+                  v.max_batch_size, v.max_waiting_requests, v.pipeline_depth, v.max_decode_rows,
+                  v.batching, v.static_grouping, v.prefill, v.admission, v.order, v.prefix_caching,
+                  v.placement, v.placement_load_permille, v.max_overtakes, v.starvation_steps,
+                  v.starvation_quantum, v.waiting_served_permille, v.max_waiting_tokens,
+                  v.target_inter_token, v.split, v.max_splits, v.max_sparsity_ppm,
+                  v.pinned_prefixes, v.pinned_blocks, v.recovery_timeout));
 
 PENSTOCK_FIELDS(SamplingParams::LogitBias, a(v.token, v.bias));
 PENSTOCK_FIELDS(SamplingParams,
@@ -22,10 +23,11 @@ PENSTOCK_FIELDS(SamplingParams,
                   v.logit_bias, v.watermark, v.penalty_alpha, v.top_n_sigma, v.bad_words));
 PENSTOCK_FIELDS(GrammarSpec, a(v.kind, v.source));
 PENSTOCK_FIELDS(LogprobRequest, a(v.kind, v.top_n, v.prompt_logprobs, v.prompt_top_n));
-PENSTOCK_FIELDS(Arrival, a(v.request, v.prompt, v.max_new_tokens, v.length_given, v.request_class,
-                           v.predicted_tokens, v.min_new_tokens, v.sampling, v.logprobs,
-                           v.stop_token_ids, v.ignore_eos, v.priority, v.grammar, v.tenant,
-                           v.adapter_id, v.trace_id, v.pinned_tokens, v.account, v.weight));
+PENSTOCK_FIELDS(Arrival,
+                a(v.request, v.prompt, v.max_new_tokens, v.length_given, v.request_class,
+                  v.predicted_tokens, v.ranked_tokens, v.min_new_tokens, v.sampling, v.logprobs,
+                  v.stop_token_ids, v.ignore_eos, v.priority, v.grammar, v.tenant, v.adapter_id,
+                  v.trace_id, v.pinned_tokens, v.account, v.weight));
 PENSTOCK_FIELDS(Cancel, a(v.request));
 PENSTOCK_FIELDS(FinishAt, a(v.request, v.token_count));
 

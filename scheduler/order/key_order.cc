@@ -7,7 +7,7 @@
 namespace penstock::scheduler {
 namespace {
 
-std::int64_t KeyOf(Order order, const Arrival& arrival) {
+std::int64_t KeyFor(Order order, const Arrival& arrival) {
   if (order == Order::kPriority) return -std::int64_t{arrival.priority};
   if (order != Order::kShortestPredicted) return 0;
   // Without a forecast: the longest output that it may have.
@@ -17,15 +17,14 @@ std::int64_t KeyOf(Order order, const Arrival& arrival) {
 }  // namespace
 
 std::unique_ptr<OrderPolicy> MakeKeyOrder(Order order) {
-  PENSTOCK_CHECK(order != Order::kLongestPrefix, "longest-prefix has no fixed key");
-  return std::make_unique<KeyOrder>(order);
-}
-
-KeyOrder::Place KeyOrder::PlaceOf(const WaitingRequest& request) const {
-  return {KeyOf(order_, request.request), request.number, nullptr};
+  PENSTOCK_CHECK(order != Order::kLongestPrefix && order != Order::kLearned,
+                 "their ranks depend on the groups");
+  return std::make_unique<KeyOrder>(
+      [order](const Work& work) { return KeyFor(order, work.request); });
 }
 
 void KeyOrder::Add(WaitingRequest& request) {
+  request.key = key_of_(request);
   Place place = PlaceOf(request);
   place.request = &request;
   PENSTOCK_CHECK(places_.insert(place).second, "a request waits once");

@@ -6,14 +6,18 @@
 //   longest-prefix      most prompt tokens in the prefix cache
 //   priority            largest Arrival::priority
 //   shortest-predicted  smallest forecast of the output (Efficient LLM Scheduling by Learning to
-//                       Rank, NeurIPS 2024, whose starvation guard is MaxOvertakes here)
+//                       Rank, NeurIPS 2024)
+//   learned             least predicted work, by the router's model (learned_order.h). A request
+//                       that waited Config::starvation_steps is next.
 //
-// Equal requests are ordered by arrival. Preempted requests are not ranked: the queue puts them
-// before all others.
+// Equal requests are ordered by arrival. Requests that were preempted for memory are not ranked:
+// the queue puts them before all others.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,14 +47,18 @@ class OrderPolicy {
   virtual WaitingRequest* After(const WaitingRequest& request) = 0;
 };
 
-// For fcfs, priority and shortest-predicted. Order::kLongestPrefix is PrefixOrder.
+// For fcfs, priority and shortest-predicted, whose ranks depend on the request alone.
 std::unique_ptr<OrderPolicy> MakeKeyOrder(Order order);
 
+constexpr std::size_t kOrders = 5;
 std::string_view OrderName(Order order);
+std::optional<Order> FindOrder(std::string_view name);
 
 // The starvation bound (guarantee G6): how often a waiting request can be overtaken, at most, by
 // requests that arrived later.
 std::uint32_t MaxOvertakes(const Config& config);
+// Steps after which a waiting request is due; 0 = never.
+std::uint32_t MaxWait(const Config& config);
 
 // The most steps of its group that a request waits. Holds for guaranteed admission, continuous
 // batching, one group and one row for each decode.

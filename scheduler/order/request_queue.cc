@@ -9,8 +9,8 @@
 namespace penstock::scheduler {
 
 RequestQueue::RequestQueue(std::uint32_t capacity, MakeOrder make_order,
-                           std::uint32_t max_overtakes)
-    : capacity_(capacity), make_order_(std::move(make_order)), max_overtakes_(max_overtakes) {}
+                           const TenantQueue::Limits& limits)
+    : capacity_(capacity), make_order_(std::move(make_order)), limits_(limits) {}
 
 WaitingRequest& RequestQueue::Take(Work work) {
   if (free_.empty()) free_.push_back(&places_.emplace_back());
@@ -27,7 +27,7 @@ WaitingRequest& RequestQueue::Take(Work work) {
 TenantQueue& RequestQueue::TenantOf(const std::string& account) {
   const auto found = tenants_.find(account);
   if (found != tenants_.end()) return found->second;
-  return tenants_.try_emplace(account, make_order_(), max_overtakes_).first->second;
+  return tenants_.try_emplace(account, make_order_(), limits_, steps_).first->second;
 }
 
 void RequestQueue::Join(TenantQueue& tenant) {
@@ -39,7 +39,7 @@ void RequestQueue::Join(TenantQueue& tenant) {
 
 TenantQueue* RequestQueue::NextTurn(TenantQueue* after) {
   const auto turn = [](TenantQueue& tenant) {
-    return std::make_pair(tenant.account().served, tenant.oldest_number());
+    return std::make_pair(tenant.account().served, tenant.oldest().place);
   };
   TenantQueue* next = nullptr;
   for (TenantQueue* const tenant : waiting_) {
@@ -57,9 +57,22 @@ WaitingRequest& RequestQueue::Push(Arrival arrival) {
   Work work;
   work.request = std::move(arrival);
   work.number = ++last_number_;
+  return Enter(tenant, std::move(work));
+}
+
+WaitingRequest& RequestQueue::PushYielded(Work work) {
+  TenantQueue& tenant = TenantOf(work.request.account);
+  if (tenant.empty()) Join(tenant);
+  ++yielded_;
+  return Enter(tenant, std::move(work));
+}
+
+WaitingRequest& RequestQueue::Enter(TenantQueue& tenant, Work work) {
   work.account = &tenant.account();
   WaitingRequest& place = Take(std::move(work));
   place.tenant = &tenant;
+  place.place = ++last_place_;
+  place.since = steps_;
   tenant.Push(place);
   return place;
 }
@@ -83,6 +96,16 @@ WaitingRequest* RequestQueue::Front(GroupId group, const Fits& fits) {
   }
   for (TenantQueue* tenant = NextTurn(nullptr); tenant != nullptr; tenant = NextTurn(tenant)) {
     if (WaitingRequest* front = tenant->Front(group, fits)) return front;
+  }
+  return nullptr;
+}
+
+const WaitingRequest* RequestQueue::Due(const Fits& fits) {
+  if (limits_.wait == 0) return nullptr;
+  for (TenantQueue* tenant = NextTurn(nullptr); tenant != nullptr; tenant = NextTurn(tenant)) {
+    const WaitingRequest* const first = tenant->FirstThatFits(fits);
+    if (first == nullptr) continue;
+    return first == &tenant->oldest() && tenant->IsDue(*first) ? first : nullptr;
   }
   return nullptr;
 }
@@ -112,13 +135,23 @@ WaitingRequest* RequestQueue::Find(RequestId request) {
   return it == by_request_.end() ? nullptr : it->second;
 }
 
+std::vector<WaitingRequest*> RequestQueue::Ran() const {
+  std::vector<WaitingRequest*> ran = restarts_;
+  if (yielded_ == 0) return ran;
+  for (const auto& [id, request] : by_request_) {
+    if (request->yielded) ran.push_back(request);
+  }
+  std::ranges::sort(ran, std::greater<>(), &WaitingRequest::number);
+  return ran;
+}
+
 std::vector<const WaitingRequest*> RequestQueue::All() const {
   std::vector<const WaitingRequest*> all(restarts_.rbegin(), restarts_.rend());
   for (const auto& [id, request] : by_request_) {
     if (!request->restart()) all.push_back(request);
   }
-  const auto fresh = all.begin() + static_cast<std::ptrdiff_t>(restarts_.size());
-  std::sort(fresh, all.end(), [](const auto* a, const auto* b) { return a->number < b->number; });
+  const auto others = all.begin() + static_cast<std::ptrdiff_t>(restarts_.size());
+  std::sort(others, all.end(), [](const auto* a, const auto* b) { return a->place < b->place; });
   return all;
 }
 
@@ -139,9 +172,11 @@ void RequestQueue::LeaveTenant(WaitingRequest& request, bool admitted) {
 }
 
 Work RequestQueue::Leave(WaitingRequest& request, bool admitted) {
+  request.due = false;
   if (request.restart()) {
     restarts_.erase(std::find(restarts_.begin(), restarts_.end(), &request));
   } else {
+    yielded_ -= request.yielded;
     LeaveTenant(request, admitted);
   }
   by_request_.erase(request.request.request);

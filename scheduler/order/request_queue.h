@@ -5,9 +5,10 @@
 // The next request is:
 //   1. a preempted request, the oldest arrival first
 //   2. of the tenant that was served least (Account), the first of: the oldest request, if it was
-//      overtaken as often as the policy allows; the request that the OrderPolicy names
+//      overtaken as often as the policy allows or waited as long as it allows; the request that the
+//      OrderPolicy names
 //
-// A request is overtaken when one of its tenant that arrived later is admitted before it. With one
+// A request is overtaken when one of its tenant that came later is admitted before it. With one
 // account for all requests there is one queue, and the turns of tenants have no effect.
 //
 // A tenant that waits for nothing saves no credit: with its next request its counter becomes at
@@ -37,17 +38,22 @@ class RequestQueue {
  public:
   using MakeOrder = std::function<std::unique_ptr<OrderPolicy>()>;  // one for each tenant
 
-  RequestQueue(std::uint32_t capacity, MakeOrder make_order, std::uint32_t max_overtakes);
+  RequestQueue(std::uint32_t capacity, MakeOrder make_order, const TenantQueue::Limits& limits);
+  RequestQueue(const RequestQueue&) = delete;
 
-  bool full() const { return size() - restarts_.size() >= capacity_; }
+  bool full() const { return size() - restarts_.size() - yielded_ >= capacity_; }
   bool empty() const { return size() == 0; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(by_request_.size()); }
   std::uint32_t capacity() const { return capacity_; }
 
   // full() must be false.
   WaitingRequest& Push(Arrival arrival);
-  // A preempted request comes back.
+  // A preempted request comes back, before all that never ran.
   WaitingRequest& PushRestart(Work work);
+  // One that yielded comes back, in its order.
+  WaitingRequest& PushYielded(Work work);
+  // A group made a step.
+  void CountStep() { ++steps_; }
 
   // The request to admit next to this group, of those that `fits` accepts; null when there is none.
   // The others wait for another group. In place of one of them the earliest arrival of the tenant
@@ -56,7 +62,10 @@ class RequestQueue {
   WaitingRequest* Front(GroupId group, const Fits& fits);
   // The same of all requests.
   WaitingRequest* Front(GroupId group);
-  // Adds the first request of each tenant, of those that never ran, if the order knows it.
+  // The request for which others yield on this group: of the tenant whose turn it is among those
+  // that have a request which fits, the oldest. Null if it is not due, or does not fit.
+  const WaitingRequest* Due(const Fits& fits);
+  // Adds the first request of each tenant, of those that are no restarts, if the order knows it.
   void AddFirsts(std::vector<RequestId>& requests);
   // The request of its tenant before it, or `front`, which it is not, if it is the first. Null if
   // the order does not know.
@@ -66,22 +75,24 @@ class RequestQueue {
   // Null when it does not wait here.
   WaitingRequest* Find(RequestId request);
 
-  // The preempted ones, the oldest arrival last.
-  const std::vector<WaitingRequest*>& restarts() const { return restarts_; }
-  // All requests: first the preempted ones, then the others by arrival. O(n).
+  // All that ran, the oldest arrival last. Constant if none yielded, else O(n log n).
+  std::vector<WaitingRequest*> Ran() const;
+  // All requests: first the preempted ones, then the others as they came. O(n).
   std::vector<const WaitingRequest*> All() const;
 
-  // Leaves for a group. It overtakes all requests of its tenant that arrived before it.
+  // Leaves for a group. It overtakes all requests of its tenant that came before it.
   Work Admit(WaitingRequest& request);
   // Leaves without having run.
   Work Remove(WaitingRequest& request);
 
-  // How often the most overtaken request that never ran was overtaken.
+  // How often the most overtaken request was overtaken.
   std::uint64_t most_overtaken() const;
 
  private:
   WaitingRequest& Take(Work work);
   TenantQueue& TenantOf(const std::string& account);
+  // The request comes to the tenant, as the youngest.
+  WaitingRequest& Enter(TenantQueue& tenant, Work work);
   // The tenant gets its first waiting request.
   void Join(TenantQueue& tenant);
   // The waiting tenant whose turn comes after that of another one, or before all others.
@@ -91,11 +102,14 @@ class RequestQueue {
 
   const std::uint32_t capacity_;
   const MakeOrder make_order_;
-  const std::uint64_t max_overtakes_;
+  const TenantQueue::Limits limits_;
+  std::uint64_t steps_ = 0;
+  std::uint32_t yielded_ = 0;  // of the waiting requests
   std::uint64_t last_number_ = 0;
+  std::uint64_t last_place_ = 0;
 
   std::map<std::string, TenantQueue> tenants_;  // by account; kept while they wait for nothing
-  std::vector<TenantQueue*> waiting_;           // those with requests that never ran
+  std::vector<TenantQueue*> waiting_;           // those with requests that are no restarts
   TenantQueue* last_ = nullptr;                 // the one that left `waiting_` last
 
   std::deque<WaitingRequest> places_;  // stable addresses

@@ -13,6 +13,7 @@ void TenantQueue::Push(WaitingRequest& request) {
 }
 
 void TenantQueue::Admit(WaitingRequest& request) {
+  request.due = IsDue(request);
   if (request.older != nullptr) {
     ++request.older->overtaken;
     ++oldest_overtaken_;
@@ -26,14 +27,18 @@ void TenantQueue::Remove(WaitingRequest& request) {
 }
 
 WaitingRequest* TenantQueue::Preferred(GroupId group) {
-  return OldestIsDue() ? oldest_ : order_->Next(group);
+  return OldestIsNext() ? oldest_ : order_->Next(group);
 }
 
 WaitingRequest* TenantQueue::Front(GroupId group, const Fits& fits) {
   WaitingRequest* front = Preferred(group);
-  if (front == nullptr || fits(*front)) return front;
-  for (front = oldest_; front != nullptr && !fits(*front);) front = front->younger;
-  return front;
+  return front == nullptr || fits(*front) ? front : FirstThatFits(fits);
+}
+
+WaitingRequest* TenantQueue::FirstThatFits(const Fits& fits) {
+  WaitingRequest* first = oldest_;
+  while (first != nullptr && !fits(*first)) first = first->younger;
+  return first;
 }
 
 void TenantQueue::Unlink(WaitingRequest& request) {

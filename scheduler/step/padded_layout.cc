@@ -28,9 +28,8 @@ std::uint64_t PaddedLayout::CellsNeeded(const Work& work,
   return bound_.LeastCells();
 }
 
-void PaddedLayout::AddDecode(Sequence& sequence, std::uint64_t positions, std::uint32_t query_rows,
-                             const StepDraft& draft) {
-  if (!Splits()) return;
+void PaddedLayout::AddRow(Sequence& sequence, std::uint64_t positions, std::uint32_t query_rows,
+                          const StepDraft& draft) {
   const auto segment = static_cast<std::uint32_t>(draft.composer().segments().size() - 1);
   rows_.push_back({sequence.id, sequence.slot, positions, query_rows, segment});
   if (!stores_rows() || sequence.padded_since) return;
@@ -38,7 +37,7 @@ void PaddedLayout::AddDecode(Sequence& sequence, std::uint64_t positions, std::u
   sequence.blocks.Retire(table_.cache());
 }
 
-void PaddedLayout::KeepRow(const Sequence& sequence) {
+void PaddedLayout::KeepStoredRow(const Sequence& sequence) {
   if (!sequence.padded_since || sequence.retiring) return;
   if (!rows_.empty() && rows_.back().sequence == sequence.id) return;
   // A step in flight may compute a row whose token depends on a late grammar mask.

@@ -55,9 +55,13 @@ class PaddedLayout {
   // The newest segment of the draft decodes the sequence: this many query rows, which read
   // `positions` positions.
   void AddDecode(Sequence& sequence, std::uint64_t positions, std::uint32_t query_rows,
-                 const StepDraft& draft);
+                 const StepDraft& draft) {
+    if (Splits()) AddRow(sequence, positions, query_rows, draft);
+  }
   // A sequence that does not decode in this step keeps its padded row.
-  void KeepRow(const Sequence& sequence);
+  void KeepRow(const Sequence& sequence) {
+    if (stores_rows()) KeepStoredRow(sequence);
+  }
   // Chooses the sub-batches. All decodes of the step were added.
   void SplitDecodes(const CostModel& cost, StepDraft& draft, Time now, Outputs& out);
   // Makes a sub-batch of each prefill chunk. All segments are in the plan.
@@ -69,6 +73,9 @@ class PaddedLayout {
   void OnResult(Sequence& sequence, StepId step);
 
  private:
+  void AddRow(Sequence& sequence, std::uint64_t positions, std::uint32_t query_rows,
+              const StepDraft& draft);
+  void KeepStoredRow(const Sequence& sequence);
   bool Splits() const { return capacity_.padded_attention || stores_rows(); }
 
   const GroupId group_;

@@ -47,6 +47,7 @@ void Retirement::RequeueAll(const std::string& reason, bool in_order, Time now, 
       continue;
     }
     sequence.lost = true;
+    sequence.yielded = false;
     if (!in_order) ++sequence.losses;
     Decide(group_, sequence, DecisionKind::kLost, now, out).needed = sequence.losses;
     preempted_.push_back(std::move(static_cast<Work&>(sequence)));

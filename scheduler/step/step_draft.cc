@@ -42,13 +42,6 @@ void StepDraft::Start(Sequence& sequence, Outputs& out) {
                Started{static_cast<std::uint32_t>(request.prompt.size()), sequence.cached_length});
 }
 
-void StepDraft::Refer(Sequence& sequence, std::uint32_t max_tokens) {
-  sequence.tokens_in_flight += max_tokens;
-  ++sequence.plans_in_flight;
-  sequence.last_plan = step_;
-  references_.push_back({sequence.id, sequence.slot, max_tokens});
-}
-
 void StepDraft::CopyTail(Sequence& sequence, BlockCache& cache) {
   if (!sequence.tail_to_copy) return;
   BlockOp op;

@@ -37,7 +37,12 @@ class StepDraft {
   // The step starts the sequence. Its first start emits Started.
   void Start(Sequence& sequence, Outputs& out);
   // The plan names the sequence and yields at most `max_tokens` for it.
-  void Refer(Sequence& sequence, std::uint32_t max_tokens);
+  void Refer(Sequence& sequence, std::uint32_t max_tokens) {
+    sequence.tokens_in_flight += max_tokens;
+    ++sequence.plans_in_flight;
+    sequence.last_plan = step_;
+    references_.push_back({sequence.id, sequence.slot, max_tokens});
+  }
   // The sequence's first own block begins with the tail of a pinned prefix, which is copied.
   void CopyTail(Sequence& sequence, BlockCache& cache);
   // The sequence, which the step starts, continues from its snapshot.

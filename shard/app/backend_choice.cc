@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "common/bad_option.h"
+#include "common/free_memory.h"
 #include "common/log.h"
 #include "common/status.h"
 #include "shard/app/reference_choice.h"
 #include "shard/backend/cpu/cpu_backend.h"
 #include "shard/backend/cpu/threads/numa.h"
 #include "shard/backend/cpu/threads/worker_pool.h"
-#include "shard/executor/free_memory.h"
 
 namespace penstock::shard {
 namespace {

@@ -9,13 +9,24 @@
 #include "shard/model/features.h"
 
 namespace penstock::shard {
+namespace {
+
+// "--lora NAME=FOLDER: what".
+absl::Status OfOption(const absl::Status& status, const AdapterFolder& of) {
+  const std::string option = "--lora " + of.name + "=";
+  const std::string what = Message(status);
+  if (what.starts_with(of.folder + ": ")) return absl::Status(status.code(), option + what);
+  return WithContext(status, option + of.folder);
+}
+
+}  // namespace
 
 absl::StatusOr<std::vector<LoraAdapter>> ReadAdapters(const std::vector<AdapterFolder>& folders,
                                                       const Model& model) {
   std::vector<LoraAdapter> adapters;
   for (const AdapterFolder& of : folders) {
     auto read = ReadLoraAdapter(of.folder, model.program, model.weight_plan);
-    if (!read.ok()) return WithContext(read.status(), "adapter " + of.name);
+    if (!read.ok()) return OfOption(read.status(), of);
     adapters.push_back(*std::move(read));
   }
   return adapters;
@@ -34,7 +45,7 @@ absl::Status MakeAdapters(const std::vector<AdapterFolder>& folders,
                           AdapterTable& table) {
   for (std::size_t i = 0; i < read.size(); ++i) {
     auto made = backend.MakeAdapter(read[i]);
-    if (!made.ok()) return WithContext(made.status(), "adapter " + folders[i].name);
+    if (!made.ok()) return OfOption(made.status(), folders[i]);
     const std::uint64_t bytes = (*made)->MemoryBytes();
     log::Info("adapter " + folders[i].name + ": rank " + std::to_string(read[i].rank) + ", " +
               HumanBytes(bytes));

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "shard/executor/free_memory.h"
+#include "common/free_memory.h"
 #include "shard/parallel/communicator.h"
 
 namespace penstock::shard {

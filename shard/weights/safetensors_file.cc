@@ -66,7 +66,11 @@ absl::Status SafetensorsFile::ReadHeader() {
     return absl::InvalidArgumentError("is not a regular file");
   }
   const auto size = static_cast<std::uint64_t>(info.st_size);
-  if (size < 8) return BadValue("file size", std::to_string(size), "at least 8 bytes");
+  if (size == 0) return absl::InvalidArgumentError("is empty; fetch it again");
+  if (size < 8) {
+    return absl::InvalidArgumentError("is cut short: the file has " + std::to_string(size) +
+                                      " bytes, a header alone takes 8 or more; fetch it again");
+  }
   std::array<unsigned char, 8> prefix;
   PENSTOCK_RETURN_IF_ERROR(Read(0, prefix.size(), prefix.data()));
   if (std::memcmp(prefix.data(), "GGUF", 4) == 0) {
@@ -79,6 +83,7 @@ absl::Status SafetensorsFile::ReadHeader() {
   for (std::size_t i = 0; i < 8; ++i) length |= std::uint64_t{prefix[i]} << (8 * i);
   const std::uint64_t limit = std::min(kMaxHeaderBytes, size - 8);
   if (length > limit) {
+    if (length <= kMaxHeaderBytes && BeginsHeader(size)) return CutShort(size, 8 + length, 0);
     return BadValue(
         "header length", std::to_string(length),
         "at most " + std::to_string(limit) + " bytes in a file of " + std::to_string(size));
@@ -88,6 +93,12 @@ absl::Status SafetensorsFile::ReadHeader() {
   header_checksum_ = Checksum(std::as_bytes(std::span(text)));
   PENSTOCK_ASSIGN_OR_RETURN(tensors_, ParseSafetensorsHeader(text, 8 + length, size - 8 - length));
   return absl::OkStatus();
+}
+
+// Whether what follows the length looks like a header, as far as there is anything.
+bool SafetensorsFile::BeginsHeader(std::uint64_t size) const {
+  char first = '{';
+  return size == 8 || (Read(8, 1, &first).ok() && first == '{');
 }
 
 std::string SafetensorsFile::Identity() const {

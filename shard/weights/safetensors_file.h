@@ -41,6 +41,7 @@ class SafetensorsFile {
   SafetensorsFile(std::string name, std::string path, int fd)
       : name_(std::move(name)), path_(std::move(path)), fd_(fd) {}
   absl::Status ReadHeader();
+  bool BeginsHeader(std::uint64_t size) const;
   absl::StatusOr<std::uint64_t> SampledChecksum() const;
 
   std::string name_;

@@ -37,6 +37,11 @@ absl::StatusOr<std::vector<TensorInfo>> ParseSafetensorsHeader(std::string_view 
                                                                std::uint64_t file_bytes_before,
                                                                std::uint64_t data_bytes);
 
+// "is cut short: the file has 10 bytes, its header calls for 20; fetch it again". `header_bytes`
+// with the 8 of its length, `data_bytes` of the data after it.
+absl::Status CutShort(std::uint64_t file_bytes, std::uint64_t header_bytes,
+                      std::uint64_t data_bytes);
+
 // A tensor has a name of at most kMaxTensorNameBytes, without control characters: it is one line of
 // a message.
 absl::Status CheckTensorName(std::string_view name);

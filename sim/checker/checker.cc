@@ -38,7 +38,7 @@ void Checker::Check(const Input& input, const Outputs& out, const Snapshot& stat
   losses_.FailOverdue(now_);
   for (const RequestId id : alive_) {
     const Request& request = requests_.at(id);
-    const bool waits = losses_.recovers() && request.restart();
+    const bool waits = losses_.recovers() && request.ran();
     if (request.waiting() && !waits && NeverFits(request)) {
       oracle_.AllowFailure(request, FailureKind::kTooLarge);
     }
@@ -63,6 +63,7 @@ void Checker::On(const Arrival& arrival) {
   Request& request = requests_[arrival.request];
   request.arrival = arrival;
   request.order = ++arrivals_;
+  queue_.Enter(request);
   ++queued_;
   const std::uint32_t before = waiting(false);
   alive_.insert(arrival.request);
@@ -90,12 +91,13 @@ void Checker::On(const FinishAt& finish) {
   const auto it = requests_.find(finish.request);
   if (it == requests_.end() || it->second.done()) return;
   Request& request = it->second;
-  const bool never_ran = request.waiting() && !request.restart();
+  const bool never_ran = request.waiting() && !request.ran();
   if (never_ran) return;  // no token yet, so no stop string
   if (finish.token_count > request.received()) {
     request.finish_at = std::min(finish.token_count, request.finish_at.value_or(UINT32_MAX));
     return;
   }
+  queue_.shares().Leave(request);
   EndSequence(request);
   oracle_.ExpectEnd(request, FinishReason::kStopString, finish.token_count);
 }
@@ -173,6 +175,7 @@ void Checker::Requeue(Request& request) {
   request.prompt_alternatives.clear();
   if (request.done()) return;
   request.state = State::kWaiting;
+  queue_.Enter(request);
   ++queued_;
 }
 
@@ -193,7 +196,7 @@ std::uint32_t Checker::waiting(bool restarts_too) const {
   std::uint32_t count = 0;
   for (const RequestId id : alive_) {
     const Request& request = requests_.at(id);
-    if (request.waiting() && !request.refused && (restarts_too || !request.restart())) ++count;
+    if (request.waiting() && !request.refused && (restarts_too || !request.ran())) ++count;
   }
   return count;
 }
@@ -219,6 +222,7 @@ void Checker::WalkOutputs(const Outputs& out) {
     }
     for (; next < last; ++next) TakeDecision(out.decisions[next]);
     CheckPlan(plan, out.steps[i]);
+    queue_.CountStep();
   }
   for (; next < out.decisions.size(); ++next) TakeDecision(out.decisions[next]);
 }
@@ -243,6 +247,7 @@ void Checker::CheckPlan(const PlanOut& plan, const StepInfo& info) {
 void Checker::TakeDecision(const Decision& decision) {
   const auto request = requests_.find(decision.request);
   if (request == requests_.end()) return findings_.Add("G2", "a decision about an unknown request");
+  if (decision.kind == DecisionKind::kQueued) queue_.TakeQueued(request->second);
   if (decision.kind == DecisionKind::kRefused) {
     request->second.refused = true;
     queue_.shares().Leave(request->second);
@@ -336,10 +341,12 @@ void Checker::TakeAdmission(const Decision& decision, Request& request) {
   }
   for (const RequestId id : alive_) {
     Request& waits = requests_.at(id);
-    const bool older = waits.order < request.order;
+    const bool older = waits.place < request.place;
     const bool same = waits.arrival.account == request.arrival.account;
     if (!request.restart() && older && same) ++waits.passed;
   }
+  request.due = !request.restart() && queue_.IsDue(request);
+  request.at_start = request.received();
   queue_.CheckBatch(request, group->second, decision);
   losses_.TakeAdmission(request, group->second);
   group->second.Admit(request);
@@ -370,7 +377,7 @@ void Checker::CheckStarted(const Outputs& out) {
       const auto it = told.find(plan.requests[i]);
       if (it == told.end()) {
         const auto request = requests_.find(plan.requests[i]);
-        if (request != requests_.end() && request->second.restart()) continue;
+        if (request != requests_.end() && request->second.ran()) continue;
         findings_.Add("G2", Name(plan.requests[i]) + " starts and is not told");
       } else {
         if (it->second->cached_tokens != cached) {

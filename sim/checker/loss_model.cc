@@ -13,6 +13,7 @@ bool LossModel::Lose(RequestModel& request, bool in_order) {
   }
   ++untold_;
   request.lost = true;
+  request.yielded = false;
   request.losses += in_order ? 0 : 1;
   return true;
 }
@@ -21,7 +22,7 @@ void LossModel::SetDeadlines(Time now) {
   if (!recovers()) return;
   for (const RequestId id : alive_) {
     RequestModel& request = requests_.at(id);
-    if (!request.waiting() || !request.restart()) continue;
+    if (!request.waiting() || !request.ran()) continue;
     const bool continues = std::ranges::any_of(
         groups_, [&request](const auto& group) { return group.second.Fits(request); });
     if (continues) {

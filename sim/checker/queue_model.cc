@@ -15,6 +15,23 @@ std::uint32_t QueueModel::MaxOvertakes() const {
   return config_.max_overtakes > 0 ? config_.max_overtakes : config_.max_waiting_requests;
 }
 
+void QueueModel::Enter(RequestModel& request) {
+  request.place = ++places_;
+  request.since = steps_;
+  request.passed = request.overtaken = 0;
+}
+
+void QueueModel::TakeQueued(RequestModel& request) {
+  if (!request.ran()) return;
+  request.place = ++places_;
+  if (request.yielded && request.waiting()) shares_.Return(request);
+}
+
+bool QueueModel::IsDue(const RequestModel& request) const {
+  const std::uint64_t most = config_.starvation_steps;
+  return config_.order == Order::kLearned && most > 0 && steps_ - request.since >= most;
+}
+
 // Checks that the victim has the lowest priority of the sequences that may be preempted, and among
 // those the latest arrival.
 void QueueModel::CheckVictim(const RequestModel& victim) const {
@@ -40,8 +57,11 @@ void QueueModel::TakePreemption(const Decision& decision, RequestModel& request,
     const bool needed = sequence != nullptr && sequence->PositionsLeft() == 0;
     if (!needed || request.recomputed) findings_.Add("G7", name + " is computed again needlessly");
     request.recomputed = true;
+    request.yielded = false;
     return;
   }
+  if (decision.short_of == Budget::kOrder) return TakeYield(decision, request, group);
+  request.yielded = false;
   CheckVictim(request);
   if (IsPromised(config_.admission, request)) {
     findings_.Add("G7", name + " is preempted though its length was promised");
@@ -51,10 +71,39 @@ void QueueModel::TakePreemption(const Decision& decision, RequestModel& request,
   }
 }
 
+// Only a request that was admitted as due gives its place up, after its quantum, to one that is due
+// as well. That one came first of its account, whose turn it is.
+void QueueModel::TakeYield(const Decision& decision, RequestModel& request,
+                           const GroupModel& group) {
+  const std::string name = Name(request.arrival.request);
+  request.yielded = true;
+  const auto due = requests_.find(decision.behind.value_or(RequestId(0)));
+  if (due == requests_.end() || !due->second.waiting() || due->second.restart() ||
+      !IsDue(due->second) || !group.Fits(due->second)) {
+    return findings_.Add("G6", name + " yields to a request that is not due");
+  }
+  for (const RequestId id : alive_) {
+    const RequestModel& other = requests_.at(id);
+    if (!other.waiting() || other.refused || other.restart()) continue;
+    if (other.arrival.account != due->second.arrival.account) continue;
+    if (other.place < due->second.place) {
+      findings_.Add("G6", name + " yields to another than " + Name(id) + ", which came first");
+    }
+  }
+  if (!shares_.IsTurn(due->second, group)) {
+    findings_.Add("G11", name + " yields to " + Name(due->first) + ", whose turn it is not");
+  }
+  const std::uint32_t tokens = request.received() - request.at_start;
+  if (!request.due || tokens < config_.starvation_quantum) {
+    findings_.Add("G6", name + " yields after " + std::to_string(tokens) + " tokens");
+  }
+}
+
 // The admitted request is the front of the group's queue: a preempted request, or the oldest one
 // of its account that was overtaken as often as allowed, or the first in the order.
 void QueueModel::CheckOrder(const RequestModel& admitted, const GroupModel& group) const {
   if (config_.order == Order::kLongestPrefix) return;
+  const bool learned = config_.order == Order::kLearned;  // its ranks depend on prefix caches
   const auto key = [this](const RequestModel& request) -> std::int64_t {
     const Arrival& arrival = request.arrival;
     if (config_.order == Order::kPriority) return -std::int64_t{arrival.priority};
@@ -66,7 +115,7 @@ void QueueModel::CheckOrder(const RequestModel& admitted, const GroupModel& grou
   const RequestModel* first = nullptr;
   const RequestModel* fitting = nullptr;
   const auto earlier = [](const RequestModel* a, const RequestModel& b) {
-    return a == nullptr || b.order < a->order;
+    return a == nullptr || b.place < a->place;
   };
   for (const RequestId id : alive_) {
     const RequestModel& request = requests_.at(id);
@@ -83,7 +132,9 @@ void QueueModel::CheckOrder(const RequestModel& admitted, const GroupModel& grou
     if (first == nullptr || rank < std::make_pair(key(*first), first->order)) first = &request;
   }
   if (admitted.restart() || first == nullptr) return;
-  if (oldest->passed >= bound) first = oldest;
+  const bool forced = oldest->passed >= bound || IsDue(*oldest);
+  if (learned && !forced) return;
+  if (forced) first = oldest;
   if (!group.Fits(*first)) first = fitting;
   if (first == &admitted || first == nullptr) return;
   findings_.Add("G6", Name(admitted.arrival.request) + " is admitted before " +
@@ -110,12 +161,18 @@ void QueueModel::CountOvertakes(const RequestModel& admitted, const GroupModel& 
   const std::uint32_t bound = MaxOvertakes();
   for (const RequestId id : alive_) {
     RequestModel& waits = requests_.at(id);
-    if (!waits.waiting() || waits.order >= admitted.order || waits.refused) continue;
-    if (!group.Fits(waits)) continue;
+    if (!waits.waiting() || waits.refused || !group.Fits(waits)) continue;
+    const bool later =
+        waits.restart() ? waits.order >= admitted.order : waits.place >= admitted.place;
+    if (later) continue;
     if (restart && !waits.restart()) continue;
     if (!waits.restart() && waits.arrival.account != admitted.arrival.account) continue;
     if (waits.restart()) {
       findings_.Add("G6", Name(id) + " was preempted, waits, and is overtaken by " +
+                              Name(admitted.arrival.request));
+    } else if (IsDue(waits)) {
+      findings_.Add("G6", Name(id) + " is due after " + std::to_string(steps_ - waits.since) +
+                              " steps, waits, and is overtaken by " +
                               Name(admitted.arrival.request));
     } else if (++waits.overtaken > bound) {
       findings_.Add("G6", Name(id) + " is overtaken " + std::to_string(waits.overtaken) +

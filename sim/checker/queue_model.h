@@ -29,6 +29,13 @@ class QueueModel {
 
   ShareModel& shares() { return shares_; }
   std::uint32_t MaxOvertakes() const;
+  // It came to the queue, and the core says so: their order is that of these decisions.
+  void Enter(RequestModel& request);
+  void TakeQueued(RequestModel& request);
+  // A group made a step.
+  void CountStep() { ++steps_; }
+  // Order learned: it waited as many steps as a request may wait, and is next.
+  bool IsDue(const RequestModel& request) const;
   // Call before the request changes its state.
   void TakePreemption(const Decision& decision, RequestModel& request, const GroupModel& group);
   void CountOvertakes(const RequestModel& admitted, const GroupModel& group);
@@ -46,6 +53,8 @@ class QueueModel {
 
  private:
   void CheckVictim(const RequestModel& victim) const;
+  // The request gives its place to one that is due.
+  void TakeYield(const Decision& decision, RequestModel& request, const GroupModel& group);
 
   struct Batch {
     std::optional<StepId> step;
@@ -59,6 +68,8 @@ class QueueModel {
   Findings& findings_;
   ShareModel shares_{requests_, alive_, findings_};
   std::map<std::optional<GroupId>, Batch> batches_;
+  std::uint64_t places_ = 0;
+  std::uint64_t steps_ = 0;
 };
 
 }  // namespace penstock::sim

@@ -30,9 +30,14 @@ struct RequestModel {
   std::uint32_t preemptions = 0;       // for memory
   bool recomputed = false;             // preempted as it passed the original length
   bool lost = false;                   // its group was lost
+  bool yielded = false;                // left last for a request that was due
+  bool due = false;                    // was admitted as due
   std::uint32_t losses = 0;            // for which a request may be to blame
   std::uint64_t arithmetic_class = 0;  // of its last group
   std::optional<Time> fails_at;        // no group that is up can continue it
+  std::uint64_t place = 0;             // in the order in which requests came to the queue
+  std::uint64_t since = 0;             // steps that were made before it came
+  std::uint32_t at_start = 0;          // tokens that it had when it was admitted
   std::uint32_t overtaken = 0;
   std::uint32_t passed = 0;            // overtaken, by requests of all groups
   std::uint64_t steps_waited = 0;      // results that arrived while it waited
@@ -45,7 +50,8 @@ struct RequestModel {
   std::optional<SequenceId> sequence;
   std::optional<GroupId> leaves;  // kPreempted: the group whose last results are in flight
 
-  bool restart() const { return preemptions > 0 || recomputed || lost; }
+  bool ran() const { return yielded || preemptions > 0 || recomputed || lost; }
+  bool restart() const { return ran() && !yielded; }  // comes before all others
   bool suspect() const { return losses >= 2; }
   bool waiting() const { return state == State::kWaiting; }
   bool done() const { return state == State::kDone; }

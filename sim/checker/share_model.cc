@@ -51,24 +51,37 @@ void ShareModel::Charge(Account& account, std::uint64_t work) const {
   account.served += work * kParts / account.weight;
 }
 
-void ShareModel::Arrive(const RequestModel& request) {
-  const std::string& name = request.arrival.account;
+// What an account was served at least when its first request comes to the queue.
+std::uint64_t ShareModel::Floor() const {
   const std::string* turn = Turn(nullptr);
   if (turn == nullptr && last_) turn = &*last_;
-  const std::uint64_t floor = turn != nullptr ? accounts_.at(*turn).served : 0;
-  Account& account = accounts_[name];
-  uneven_ = uneven_ || (account.weight > 0 && account.weight != request.arrival.weight);
-  account.weight = request.arrival.weight;
+  return turn != nullptr ? accounts_.at(*turn).served : 0;
+}
+
+void ShareModel::Enter(Account& account, const RequestModel& request, std::uint64_t floor) {
   if (account.waiting.empty() && account.served < floor) {
     account.served = floor;
-    account.ahead = OutputsLeft(name) * kParts / account.weight;
+    account.ahead = OutputsLeft(request.arrival.account) * kParts / account.weight;
   }
-  account.waiting.emplace(request.order, request.arrival.request);
+  account.waiting.emplace(request.place, request.arrival.request);
+}
+
+void ShareModel::Arrive(const RequestModel& request) {
+  const std::uint64_t floor = Floor();
+  Account& account = accounts_[request.arrival.account];
+  uneven_ = uneven_ || (account.weight > 0 && account.weight != request.arrival.weight);
+  account.weight = request.arrival.weight;
+  Enter(account, request, floor);
+}
+
+void ShareModel::Return(const RequestModel& request) {
+  const std::uint64_t floor = Floor();
+  Enter(accounts_.at(request.arrival.account), request, floor);
 }
 
 void ShareModel::Leave(const RequestModel& request) {
   const auto found = accounts_.find(request.arrival.account);
-  if (found == accounts_.end() || found->second.waiting.erase(request.order) == 0) return;
+  if (found == accounts_.end() || found->second.waiting.erase(request.place) == 0) return;
   if (found->second.waiting.empty()) last_ = found->first;
 }
 
@@ -103,9 +116,12 @@ void ShareModel::Admit(const RequestModel& request, const GroupModel& group, boo
   Account& account = found->second;
   const auto cached = cached_.find(request.arrival.request);
   const std::uint64_t known = cached == cached_.end() ? 0 : cached->second;
-  const std::uint64_t work = request.prompt() - std::min<std::uint64_t>(known, request.prompt());
+  const std::uint64_t prompt = request.ran() ? 0 : request.prompt();  // then it was charged before
+  const std::uint64_t work = prompt - std::min(known, prompt);
+  const std::uint32_t output = request.arrival.max_new_tokens;
   const std::uint64_t outputs =
-      OutputsLeft(name) + kWorkOfToken * std::uint64_t{request.arrival.max_new_tokens};
+      OutputsLeft(name) +
+      kWorkOfToken * std::uint64_t{output - std::min(output, request.received())};
   account.ahead = (work + outputs) * kParts / account.weight;
   Charge(account, work);
   Leave(request);

@@ -30,12 +30,20 @@ class ShareModel {
   // The turn of a waiting request's account: the smallest is next.
   std::pair<std::uint64_t, std::uint64_t> TurnOf(const RequestModel& request) const;
 
-  // A request comes to the queue, and one that waits there leaves without a group.
+  // It is the turn of the request's account on this group.
+  bool IsTurn(const RequestModel& request, const GroupModel& group) const {
+    const std::string* const turn = Turn(&group);
+    return turn != nullptr && *turn == request.arrival.account;
+  }
+
+  // A request comes to the queue, one comes back that yielded, and one that waits there leaves
+  // without a group.
   void Arrive(const RequestModel& request);
+  void Return(const RequestModel& request);
   void Leave(const RequestModel& request);
   // Call before the walk over the decisions of these outputs.
   void TakeOutputs(const scheduler::Outputs& out);
-  // A request that never ran is admitted. `in_turn`: it must be its account's turn.
+  // A request that is no restart is admitted. `in_turn`: it must be its account's turn.
   void Admit(const RequestModel& request, const GroupModel& group, bool in_turn);
   // No account that waits was served more than another one by more than its bound.
   void CheckBound() const;
@@ -47,9 +55,11 @@ class ShareModel {
     // The most that it may have been served more than any other account that waits: the charge of
     // its newest admission, and the outputs that its requests might have since then.
     std::uint64_t ahead = 0;
-    std::map<std::uint64_t, RequestId> waiting;  // that never ran, by arrival
+    std::map<std::uint64_t, RequestId> waiting;  // no restarts; in order of coming
   };
 
+  void Enter(Account& account, const RequestModel& request, std::uint64_t floor);
+  std::uint64_t Floor() const;
   void Charge(Account& account, std::uint64_t work) const;
   std::uint64_t OutputsLeft(const std::string& account) const;
   const std::string* Turn(const GroupModel* group) const;

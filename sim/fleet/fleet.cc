@@ -104,7 +104,10 @@ class Fleet {
     arrival.prompt = MakePrompt(trace_, index);
     arrival.max_new_tokens = std::max(output, options_.declared_output.value_or(1));
     arrival.ignore_eos = true;
-    if (options_.forecast) arrival.predicted_tokens = output;
+    if (options_.forecasts.empty()) return arrival;
+    const bool learned = options_.config.order == scheduler::Order::kLearned;
+    arrival.length_given = !learned;  // a given length would bound the forecast by the truth
+    (learned ? arrival.ranked_tokens : arrival.predicted_tokens) = options_.forecasts[index];
     return arrival;
   }
 
@@ -205,12 +208,15 @@ class Fleet {
   FleetResult result_;
 };
 
-absl::Status Check(const FleetOptions& options) {
+absl::Status Check(const Trace& trace, const FleetOptions& options) {
   if (const auto why = WhyInvalid(options.config)) return absl::InvalidArgumentError(*why);
   const bool request_level = options.config.batching != scheduler::Batching::kContinuous;
   if (options.padded_batches && (options.groups > 1 || !request_level)) {
     return absl::InvalidArgumentError(
         "padded batches need one replica and `batching` none or static");
+  }
+  if (!options.forecasts.empty() && options.forecasts.size() != trace.requests.size()) {
+    return absl::InvalidArgumentError("there must be one forecast for each request");
   }
   return absl::OkStatus();
 }
@@ -218,7 +224,7 @@ absl::Status Check(const FleetOptions& options) {
 }  // namespace
 
 absl::StatusOr<FleetResult> RunFleet(const Trace& trace, const FleetOptions& options) {
-  if (absl::Status status = Check(options); !status.ok()) return status;
+  if (absl::Status status = Check(trace, options); !status.ok()) return status;
   return Fleet(trace, options).Run();
 }
 

@@ -37,12 +37,14 @@ struct FleetOptions {
   // The max_new_tokens that a request declares, but at least its true length. The end is then found
   // in the tokens, as for a stop string. If not set, requests declare their true length.
   std::optional<std::uint32_t> declared_output;
+  // One predicted output length for each request, or none: the router's with --order learned, else
+  // the client's.
+  std::vector<std::uint32_t> forecasts;
   // Makes the request of a row of the trace. The fleet sets its id, and ends it after the row's
   // output_tokens. If not set, its prompt is MakePrompt's.
   std::function<scheduler::Arrival(std::size_t)> make_request;
   // What the groups report when they are up. If not set, WarmUpTable(step_time).
   std::optional<Calibration> warm_up;
-  bool forecast = false;    // requests give their true length as predicted_tokens
   bool keep_steps = false;  // fill FleetResult::steps
 };
 

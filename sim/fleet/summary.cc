@@ -41,6 +41,7 @@ Summary Summarise(const FleetResult& result, const Objective& objective) {
   std::vector<double> ttft;
   std::vector<double> normalised;
   std::vector<double> end_to_end;
+  std::vector<double> waits;
   std::uint64_t met = 0;
   std::uint64_t prompt = 0;
   std::uint64_t output = 0;
@@ -52,6 +53,7 @@ Summary Summarise(const FleetResult& result, const Objective& objective) {
     ttft.push_back(Milliseconds(*record.first_token - record.arrival));
     normalised.push_back(Milliseconds(Normalised(record)));
     end_to_end.push_back(Milliseconds(*record.end - record.arrival));
+    waits.push_back(std::max(ttft.back(), Milliseconds(record.worst_gap)));
     met += objective.Met(record) ? 1 : 0;
     prompt += record.prompt_tokens;
     output += record.output_tokens;
@@ -71,6 +73,7 @@ Summary Summarise(const FleetResult& result, const Objective& objective) {
   summary.ttft_ms = penstock::Summarise(std::move(ttft));
   summary.inter_token_ms = penstock::Summarise(result.gaps_ms);
   summary.normalised_ms = penstock::Summarise(std::move(normalised));
+  summary.longest_wait_ms = penstock::Summarise(std::move(waits));
   summary.end_to_end_ms = penstock::Summarise(std::move(end_to_end));
   return summary;
 }

@@ -27,15 +27,17 @@ struct Summary {
   double requests_per_second = 0;  // answered
   double tokens_per_second = 0;    // output
   Percentiles ttft_ms, inter_token_ms, normalised_ms, end_to_end_ms;
-  double attainment = 0;  // share of all requests that met the objective
-  double goodput = 0;     // requests that met the objective, per second
-  double hit_rate = 0;    // cached share of prompt tokens, of requests that started
+  Percentiles longest_wait_ms;  // of a request: for its first token or between two
+  double attainment = 0;        // share of all requests that met the objective
+  double goodput = 0;           // requests that met the objective, per second
+  double hit_rate = 0;          // cached share of prompt tokens, of requests that started
   std::uint64_t cached_tokens = 0;
   std::uint64_t preemptions = 0;
   std::uint32_t most_preemptions = 0;  // of one request
   double imbalance = 0;                // most / mean prompt tokens computed by a group
   std::uint64_t steps = 0;
   std::uint32_t most_decode_rows = 0;
+  std::optional<double> forecast_tau;  // set by the caller
 };
 Summary Summarise(const FleetResult& result, const Objective& objective);
 

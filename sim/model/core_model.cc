@@ -83,7 +83,30 @@ void CoreModel::On(const Arrival& arrival, OutputReader& core_outputs) {
   ModelRequest request;
   request.arrival = arrival;
   request.number = ++arrivals_;
-  waiting_.Add(std::move(request));
+  const std::uint64_t work = WorkOf(request);
+  waiting_.Add(std::move(request), work);
+}
+
+// The greatest chunk is that of the settings, also where a group has a smaller one.
+std::uint64_t CoreModel::WorkOf(const ModelRequest& request) const {
+  const Arrival& arrival = request.arrival;
+  std::uint32_t output = arrival.predicted_tokens;
+  if (output == 0) output = arrival.ranked_tokens;
+  const bool longer = arrival.length_given && output > arrival.max_new_tokens;
+  if (output == 0 || longer) output = arrival.max_new_tokens;
+  const std::uint32_t now = request.received();
+  const std::uint32_t left = output > now ? output - now : now;
+  std::uint32_t uncached = request.prompt() + now;
+  for (const auto& [id, group] : groups_) {
+    if (!group.Fits(request)) continue;
+    uncached = std::min(uncached, request.prompt() + now - group.CachedTokens(request));
+  }
+  std::uint32_t chunk = config_.max_step_tokens;
+  const std::uint32_t prefill = config_.max_batch_prefill_tokens;
+  if (prefill > 0 && prefill < chunk) chunk = prefill;
+  std::uint64_t steps = left;
+  for (std::uint32_t done = 0; done < uncached; done += chunk) ++steps;
+  return steps;
 }
 
 void CoreModel::EndWaiting(RequestId request, OutputReader& core_outputs) {
@@ -100,7 +123,7 @@ void CoreModel::On(const Cancel& cancel, OutputReader& core_outputs) {
 
 void CoreModel::On(const FinishAt& finish, OutputReader& core_outputs) {
   if (const ModelWaiting* waits = waiting_.Find(finish.request)) {
-    if (!waits->restart()) return;  // it has no output
+    if (!waits->ran()) return;  // it has no output
     if (finish.token_count <= waits->received()) return EndWaiting(finish.request, core_outputs);
     return waiting_.FinishAt(finish.request, finish.token_count);
   }
@@ -142,8 +165,8 @@ void CoreModel::Lose(const GroupLost& lost, OutputReader& core_outputs) {
   GroupLost loss = lost;
   loss.in_order = lost.in_order || draining_;
   group->second.Lose(loss, now_, core_outputs);
-  Requeue(group->second, core_outputs);
-  groups_.erase(group);
+  auto lost_group = groups_.extract(group);  // it is no more when its requests come to the queue
+  Requeue(lost_group.mapped(), core_outputs);
   placement_.Down(lost.group);
   if (groups_.empty()) waiting_.MarkAll();
   SetDeadlines();
@@ -167,7 +190,8 @@ void CoreModel::FailOverdue(OutputReader& core_outputs) {
 void CoreModel::Requeue(ModelGroup& group, OutputReader& core_outputs) {
   for (ModelRequest& request : group.TakePreempted()) {
     core_outputs.Expect(Say(request.id(), DecisionKind::kQueued));
-    waiting_.Add(std::move(request));
+    const std::uint64_t work = WorkOf(request);
+    waiting_.Add(std::move(request), work);
   }
 }
 
@@ -192,20 +216,23 @@ void CoreModel::MakeSteps(OutputReader& core_outputs) {
 
 bool CoreModel::MakeStep(ModelGroup& group, Reach reach, OutputReader& core_outputs) {
   if (!group.CanPlan()) return false;
-  group.BeginStep(now_, core_outputs);
+  const auto fits = [&group](const ModelRequest& request) { return group.Fits(request); };
+  group.BeginStep(waiting_.Overlong(fits), now_, core_outputs);
   Requeue(group, core_outputs);
   if (!TooFewJoin(group, core_outputs)) {
     while (AdmitNext(group, reach, core_outputs)) {
     }
   }
   const bool ends_alone = reach == Reach::kOwn || waiting_.empty();
-  return group.FinishStep(waiting_.all().size(), ends_alone, core_outputs);
+  const bool made = group.FinishStep(waiting_.all().size(), ends_alone, core_outputs);
+  if (made) waiting_.CountStep();
+  return made;
 }
 
 WaitingModel::Fits CoreModel::FitsOf(const ModelGroup& group) const {
   return [this, &group](const ModelRequest& request) {
     if (group.Fits(request)) return true;
-    const bool waits = request.restart() && config_.recovery_timeout > Duration(0);
+    const bool waits = request.ran() && config_.recovery_timeout > Duration(0);
     return !waits && WhyNever(request.arrival);
   };
 }
@@ -217,7 +244,7 @@ bool CoreModel::TooFewJoin(ModelGroup& group, OutputReader& core_outputs) {
   const auto fits = FitsOf(group);
   const bool known = waiting_.FrontIsKnown(fits);
   const ModelWaiting* front = known ? waiting_.Front(fits) : NamedByCore(group, core_outputs);
-  if (known && (front == nullptr || front->restart())) return false;
+  if (known && (front == nullptr || front->ran())) return false;
   std::vector<const ModelRequest*> next;
   for (const ModelWaiting* each = front; each != nullptr; each = waiting_.After(*each)) {
     next.push_back(each);

@@ -69,6 +69,8 @@ class CoreModel {
   void SetDeadlines();
   void FailOverdue(OutputReader& core_outputs);
   void Requeue(ModelGroup& group, OutputReader& core_outputs);
+  // Order learned: steps that the request is expected to take alone.
+  std::uint64_t WorkOf(const ModelRequest& request) const;
   void EndWaiting(RequestId request, OutputReader& core_outputs);
   Decision Say(RequestId request, DecisionKind kind) const;
   void Refuse(RequestId request, const scheduler::Shortage& why, OutputReader& core_outputs);

@@ -1,12 +1,11 @@
 // How long the output of a request is expected to be: the client's forecast, the 80 % quantile of
-// what ended before, or a table (docs/scheduling-admission.md). Keeps every observation and sorts
-// them for each question. Old observations do not fade, since no simulated run has 4,096 of them.
+// what ended before, or a table (docs/scheduling-admission.md). Counts each observation; after
+// 4,096 of them all counts are halved.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "scheduler/input.h"
 
@@ -21,7 +20,8 @@ class ExpectedLengths {
 
  private:
   // With a given length: sixteenths of it. Else: lengths, rounded up to a quarter of an octave.
-  std::map<std::pair<RequestClass, bool>, std::vector<std::uint32_t>> seen_;
+  using Counts = std::map<std::uint32_t, std::uint32_t>;
+  std::map<std::pair<RequestClass, bool>, Counts> seen_;
 };
 
 }  // namespace penstock::sim

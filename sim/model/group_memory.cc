@@ -25,26 +25,6 @@ GroupMemory::GroupMemory(const Config& config, const GroupUp& up, ExpectedLength
       lengths_(lengths),
       store_(config, up.capacity) {}
 
-std::uint32_t GroupMemory::running() const {
-  return static_cast<std::uint32_t>(
-      std::ranges::count_if(sequences_, [](const auto& each) { return !each.second.retiring; }));
-}
-
-std::optional<RequestId> GroupMemory::OldestRunning() const {
-  for (const auto& [id, sequence] : sequences_) {
-    if (!sequence.retiring) return sequence.id();
-  }
-  return std::nullopt;
-}
-
-std::uint64_t GroupMemory::ReservedTokens() const {
-  std::uint64_t tokens = 0;
-  for (const auto& [id, sequence] : sequences_) {
-    if (!sequence.retiring) tokens += sequence.reserved_tokens;
-  }
-  return tokens;
-}
-
 std::uint32_t GroupMemory::AvailableBlocks() const {
   std::uint32_t blocks = store_.idle();
   for (const auto& [id, sequence] : sequences_) blocks -= sequence.reserved;
@@ -202,12 +182,31 @@ void GroupMemory::Preempt(ModelSequence& victim, std::optional<RequestId> benefi
   decision.available = shortage.available;
   if (beneficiary != victim.id()) decision.behind = beneficiary;
   decision.step = step;
-  core_outputs.Expect(decision);
-  victim.retiring = true;
-  victim.preempted = true;
   ++victim.preemptions;
-  ReleaseBlocks(victim);
-  ReclaimUnnamed(victim.sequence, now, core_outputs);
+  Leave(victim, decision, now, core_outputs);
+}
+
+void GroupMemory::Leave(ModelSequence& sequence, const Decision& decision, Time now,
+                        OutputReader& core_outputs) {
+  core_outputs.Expect(decision);
+  sequence.yielded = decision.short_of == Budget::kOrder;
+  sequence.retiring = sequence.preempted = true;
+  ReleaseBlocks(sequence);
+  ReclaimUnnamed(sequence.sequence, now, core_outputs);
+}
+
+void GroupMemory::YieldTo(RequestId due, StepId step, Time now, OutputReader& core_outputs) {
+  for (auto next = sequences_.begin(); next != sequences_.end();) {
+    ModelSequence& sequence = next++->second;
+    if (!sequence.HadQuantum(config_.starvation_quantum)) continue;
+    Decision decision = Say(sequence, DecisionKind::kPreempted, now);
+    decision.short_of = Budget::kOrder;
+    decision.needed = config_.starvation_quantum;
+    decision.available = sequence.received() - sequence.resumed;
+    decision.behind = due;
+    decision.step = step;
+    Leave(sequence, decision, now, core_outputs);
+  }
 }
 
 void GroupMemory::Recompute(ModelSequence& sequence, Time now, OutputReader& core_outputs) {
@@ -218,12 +217,8 @@ void GroupMemory::Recompute(ModelSequence& sequence, Time now, OutputReader& cor
   decision.needed = sequence.PositionsAfter(1);
   decision.available = sequence.most_positions;
   decision.step = sequence.last_plan;
-  core_outputs.Expect(decision);
-  sequence.retiring = true;
-  sequence.preempted = true;
   sequence.recomputed = true;
-  ReleaseBlocks(sequence);
-  ReclaimUnnamed(sequence.sequence, now, core_outputs);
+  Leave(sequence, decision, now, core_outputs);
 }
 
 // Grows the reservation to what is expected now, if there is room beside the other decodes, else
@@ -471,6 +466,7 @@ void GroupMemory::Lose(const scheduler::GroupLost& lost, Time now, OutputReader&
       Finish(sequence, now, core_outputs);
     } else if (recovers()) {
       sequence.lost = true;
+      sequence.yielded = false;
       sequence.losses += lost.in_order ? 0 : 1;
       Decision lost_here = Say(sequence, DecisionKind::kLost, now);
       lost_here.needed = sequence.losses;

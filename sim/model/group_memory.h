@@ -3,6 +3,7 @@
 // sequence is, and computes everything else when it is asked (docs/scheduling-admission.md).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -29,8 +30,16 @@ class GroupMemory : protected GroupNeeds {
               ExpectedLengths& lengths);
 
   GroupId id() const { return id_; }
-  std::uint32_t running() const;
-  std::optional<RequestId> OldestRunning() const;
+  std::uint32_t running() const {
+    return static_cast<std::uint32_t>(
+        std::ranges::count_if(sequences_, [](const auto& each) { return !each.second.retiring; }));
+  }
+  std::optional<RequestId> OldestRunning() const {
+    for (const auto& [id, sequence] : sequences_) {
+      if (!sequence.retiring) return sequence.id();
+    }
+    return std::nullopt;
+  }
   using GroupNeeds::Fits;
   using GroupNeeds::WhyNever;
   // Preempted requests that no plan in flight names.
@@ -60,6 +69,9 @@ class GroupMemory : protected GroupNeeds {
 
   // Sequences that reached the original length with no plan in flight begin again.
   void Recompute(ModelSequence& sequence, Time now, OutputReader& core_outputs);
+
+  // All that had their quantum give their places to a request that is due.
+  void YieldTo(RequestId due, StepId step, Time now, OutputReader& core_outputs);
 
   // Memory of decodes of at most `max_rows_` rows.
   void PreemptUntilCovered(StepId step, Time now, OutputReader& core_outputs);
@@ -101,13 +113,22 @@ class GroupMemory : protected GroupNeeds {
     }
   };
 
-  std::uint64_t ReservedTokens() const;
+  std::uint64_t ReservedTokens() const {
+    std::uint64_t tokens = 0;
+    for (const auto& [id, sequence] : sequences_) {
+      if (!sequence.retiring) tokens += sequence.reserved_tokens;
+    }
+    return tokens;
+  }
   Deficit DeficitOf(const ModelSequence& sequence, std::uint64_t positions,
                     std::uint64_t tokens) const;
   Deficit DecodeDeficit(const ModelSequence& sequence) const;
   bool Covered(const Deficit& deficit, bool with_retiring) const;
   ModelSequence* Victim();
   scheduler::Shortage Exceeded() const;
+  // Leaves as the decision says, and is queued again.
+  void Leave(ModelSequence& sequence, const Decision& decision, Time now,
+             OutputReader& core_outputs);
   void Preempt(ModelSequence& victim, std::optional<RequestId> beneficiary, StepId step, Time now,
                OutputReader& core_outputs);
   void Follow(ModelSequence& sequence, const std::vector<History>& histories, StepId step);

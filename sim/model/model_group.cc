@@ -146,7 +146,7 @@ std::uint32_t ModelGroup::MaxRows() const {
   return std::clamp((rows - std::min(rows, candidates)) / plain, 1u, MostRows());
 }
 
-void ModelGroup::BeginStep(Time now, OutputReader& core_outputs) {
+void ModelGroup::BeginStep(const ModelRequest* due, Time now, OutputReader& core_outputs) {
   const StepId step = draft_.step;
   draft_ = ModelStep{};
   draft_.step = step;
@@ -155,6 +155,8 @@ void ModelGroup::BeginStep(Time now, OutputReader& core_outputs) {
   rows_.clear();
   row_segments_.clear();
   open_ = running() == 0;
+  const bool yields = due != nullptr && config_.batching == Batching::kContinuous;
+  if (yields && WhyNotNow(*due)) YieldTo(due->id(), step, now, core_outputs);
   max_rows_ = MaxRows();
   PreemptUntilCovered(step, now, core_outputs);
   for (auto& [id, sequence] : sequences_) {
@@ -490,11 +492,6 @@ void ModelGroup::TakePart(const SequenceResult& part, Time now, OutputReader& co
   const bool by_length = sequence.received() >= sequence.Last();
   if (!failed || by_length) lengths_.Learn(sequence.arrival, sequence.received());
   Finish(sequence, now, core_outputs);
-}
-
-void ModelGroup::AddTo(scheduler::Snapshot& sum) const {
-  GroupMemory::AddTo(sum);
-  sum.plans_in_flight += static_cast<std::uint32_t>(in_flight_.size());
 }
 
 }  // namespace penstock::sim

@@ -58,12 +58,16 @@ class ModelGroup : private GroupMemory {
   std::uint32_t Together(const std::vector<const ModelRequest*>& requests,
                          std::uint32_t most) const;
 
-  void BeginStep(Time now, OutputReader& core_outputs);
+  // `due`: a request for this group that waited too long, or null.
+  void BeginStep(const ModelRequest* due, Time now, OutputReader& core_outputs);
   void Admit(ModelRequest request, SequenceId id, Time now, OutputReader& core_outputs);
   // Returns false if there is no plan.
   bool FinishStep(std::size_t waiting, bool ends_alone, OutputReader& core_outputs);
   void OnResult(const StepResult& result, Time now, OutputReader& core_outputs);
-  void AddTo(scheduler::Snapshot& sum) const;
+  void AddTo(scheduler::Snapshot& sum) const {
+    GroupMemory::AddTo(sum);
+    sum.plans_in_flight += static_cast<std::uint32_t>(in_flight_.size());
+  }
 
  private:
   struct Fit {

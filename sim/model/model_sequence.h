@@ -20,12 +20,15 @@ struct ModelRequest {
   std::uint32_t preemptions = 0;
   bool recomputed = false;             // preempted as it passed the original length
   bool lost = false;                   // its group was lost
+  bool yielded = false;                // left last for a request that was due
+  bool due = false;                    // was admitted as due
   std::uint32_t losses = 0;            // for which a request may be to blame
   std::uint64_t arithmetic_class = 0;  // of its last group
   std::optional<std::uint32_t> finish_at;
 
   RequestId id() const { return arrival.request; }
-  bool restart() const { return preemptions > 0 || recomputed || lost; }
+  bool ran() const { return yielded || preemptions > 0 || recomputed || lost; }
+  bool restart() const { return ran() && !yielded; }
   bool suspect() const { return losses >= 2; }
   std::uint32_t candidates() const { return arrival.sampling.Candidates(); }
   std::uint32_t prompt() const { return static_cast<std::uint32_t>(arrival.prompt.size()); }
@@ -104,6 +107,10 @@ struct ModelSequence : ModelRequest {
     if (candidates() > 0) return candidates();
     const std::uint64_t left = std::min<std::uint64_t>(Last() - MostTokens(), PositionsLeft());
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(std::min(share, most_rows), left));
+  }
+  // It was admitted as due and has generated its share since.
+  bool HadQuantum(std::uint32_t quantum) const {
+    return due && !retiring && received() - resumed >= quantum;
   }
   // Positions with K and V of known tokens.
   std::uint32_t Known() const {

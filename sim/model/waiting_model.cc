@@ -13,7 +13,9 @@ using scheduler::Shortage;
 
 namespace {
 
-std::int64_t RankOf(Order order, const scheduler::Arrival& arrival) {
+std::int64_t RankOf(Order order, const ModelWaiting& request) {
+  const scheduler::Arrival& arrival = request.arrival;
+  if (order == Order::kLearned) return static_cast<std::int64_t>(request.work);
   if (order == Order::kPriority) return -std::int64_t{arrival.priority};
   if (order != Order::kShortestPredicted) return 0;
   return arrival.predicted_tokens > 0 ? arrival.predicted_tokens : arrival.max_new_tokens;
@@ -29,7 +31,8 @@ const ModelWaiting* NextTo(const std::vector<const ModelWaiting*>& list,
 }  // namespace
 
 bool WaitingModel::full() const {
-  return all_.size() - Restarts().size() >= config_.max_waiting_requests;
+  const auto fresh = std::ranges::count_if(all_, [](const auto& each) { return !each.ran(); });
+  return static_cast<std::uint64_t>(fresh) >= config_.max_waiting_requests;
 }
 
 const ModelWaiting* WaitingModel::Find(RequestId request) const {
@@ -45,50 +48,73 @@ std::vector<const ModelWaiting*> WaitingModel::Restarts() const {
   return restarts;
 }
 
-// The requests of an account that never ran, in the order of the queue. For an order that only the
-// core knows: in the order of their arrival.
+// The requests of an account without restarts, in the order of the queue. For an order that only
+// the core knows: in the order of their arrival.
 std::vector<const ModelWaiting*> WaitingModel::Ordered(const std::string& account) const {
   std::vector<const ModelWaiting*> ordered;
   for (const ModelWaiting& each : all_) {
     if (!each.restart() && each.arrival.account == account) ordered.push_back(&each);
   }
-  if (config_.order != Order::kPriority && config_.order != Order::kShortestPredicted) {
-    return ordered;
-  }
-  std::ranges::stable_sort(ordered, {}, [this](const ModelWaiting* each) {
-    return RankOf(config_.order, each->arrival);
-  });
+  std::ranges::stable_sort(
+      ordered, {}, [this](const ModelWaiting* each) { return RankOf(config_.order, *each); });
   return ordered;
 }
 
-// The accounts that wait: the one that was served least is first, then the one that waits longest.
+std::vector<const ModelWaiting*> WaitingModel::AsTheyCame() const {
+  std::vector<const ModelWaiting*> came;
+  for (const ModelWaiting& each : all_) {
+    if (!each.restart()) came.push_back(&each);
+  }
+  std::ranges::sort(came, {}, [](const ModelWaiting* each) { return each->place; });
+  return came;
+}
+
+std::vector<const ModelWaiting*> WaitingModel::AsTheyCame(const std::string& account) const {
+  std::vector<const ModelWaiting*> came = AsTheyCame();
+  std::erase_if(came, [&](const ModelWaiting* each) { return each->arrival.account != account; });
+  return came;
+}
+
+// The accounts that wait: the one that was served least is first, then the one whose first request
+// came earlier.
 std::vector<std::string> WaitingModel::Turns() const {
   std::vector<std::string> turns;
-  for (const ModelWaiting& each : all_) {  // by arrival
-    const bool known = std::ranges::find(turns, each.arrival.account) != turns.end();
-    if (!each.restart() && !known) turns.push_back(each.arrival.account);
+  for (const ModelWaiting* each : AsTheyCame()) {
+    const bool known = std::ranges::find(turns, each->arrival.account) != turns.end();
+    if (!known) turns.push_back(each->arrival.account);
   }
   std::ranges::stable_sort(
       turns, {}, [this](const std::string& account) { return accounts_.at(account).served; });
   return turns;
 }
 
-// The oldest of an account that never ran, if it was overtaken as often as allowed.
+const ModelWaiting* WaitingModel::Overlong(const std::string& account) const {
+  const auto came = AsTheyCame(account);
+  const std::uint32_t most = config_.order == Order::kLearned ? config_.starvation_steps : 0;
+  if (came.empty() || most == 0 || steps_ - came.front()->since < most) return nullptr;
+  return came.front();
+}
+
+const ModelWaiting* WaitingModel::Overlong(const Fits& fits) const {
+  const ModelWaiting* const earliest = Earliest(fits);
+  if (earliest == nullptr) return nullptr;
+  const ModelWaiting* const first = Overlong(earliest->arrival.account);
+  return first == earliest ? first : nullptr;
+}
+
 const ModelWaiting* WaitingModel::Due(const std::string& account) const {
   std::uint32_t most = config_.max_overtakes;
   if (most == 0) most = config_.max_waiting_requests;
   if (config_.order == Order::kFcfs) most = 0;
-  for (const ModelWaiting& each : all_) {
-    if (each.restart() || each.arrival.account != account) continue;
-    return each.overtaken >= most ? &each : nullptr;
-  }
-  return nullptr;
+  const auto came = AsTheyCame(account);
+  if (came.empty()) return nullptr;
+  return came.front()->overtaken >= most ? came.front() : Overlong(account);
 }
 
 const ModelWaiting* WaitingModel::Earliest(const Fits& fits) const {
   for (const std::string& account : Turns()) {
-    for (const ModelWaiting& each : all_) {
-      if (!each.restart() && each.arrival.account == account && fits(each)) return &each;
+    for (const ModelWaiting* each : AsTheyCame(account)) {
+      if (fits(*each)) return each;
     }
   }
   return nullptr;
@@ -134,19 +160,20 @@ void WaitingModel::MarkFollower(const ModelWaiting& request) {
 }
 
 // Without a request in the queue it kept no credit.
-void WaitingModel::Join(const scheduler::Arrival& arrival) {
+void WaitingModel::Join(const ModelRequest& request) {
+  const std::string& name = request.arrival.account;
   const auto turns = Turns();
-  const bool waits = std::ranges::find(turns, arrival.account) != turns.end();
+  const bool waits = std::ranges::find(turns, name) != turns.end();
   std::uint64_t least = 0;
   if (!turns.empty()) {
     least = accounts_.at(turns.front()).served;
   } else if (left_last_) {
     least = accounts_.at(*left_last_).served;
   }
-  Account& account = accounts_[arrival.account];
-  account.weight = arrival.weight;
+  Account& account = accounts_[name];
+  if (!request.ran()) account.weight = request.arrival.weight;
   if (!waits) account.served = std::max(account.served, least);
-  account_of_[arrival.request] = arrival.account;
+  account_of_[request.id()] = name;
 }
 
 // Integers round down at each charge, as the core's do.
@@ -164,9 +191,12 @@ void WaitingModel::ChargeTokens(const std::vector<scheduler::Event>& events) {
   }
 }
 
-void WaitingModel::Add(ModelRequest request) {
-  if (!request.restart()) Join(request.arrival);
+void WaitingModel::Add(ModelRequest request, std::uint64_t work) {
+  if (!request.restart()) Join(request);
   ModelWaiting waiting;
+  waiting.place = ++places_;
+  waiting.since = steps_;
+  waiting.work = work;
   static_cast<ModelRequest&>(waiting) = std::move(request);
   const auto place = std::ranges::upper_bound(all_, waiting.number, {}, &ModelWaiting::number);
   const ModelWaiting& added = *all_.insert(place, std::move(waiting));
@@ -188,13 +218,18 @@ ModelRequest WaitingModel::Take(RequestId request) {
 ModelRequest WaitingModel::Remove(RequestId request) { return Take(request); }
 
 ModelRequest WaitingModel::Admit(RequestId request, std::uint64_t tokens) {
+  const ModelWaiting& chosen = *Find(request);
+  const std::uint32_t most = config_.order == Order::kLearned ? config_.starvation_steps : 0;
+  const bool due = !chosen.restart() && most > 0 && steps_ - chosen.since >= most;
+  const std::uint64_t place = chosen.place;
   ModelRequest admitted = Take(request);
+  admitted.due = due;
   if (admitted.restart()) return admitted;
   const std::string& account = admitted.arrival.account;
-  Charge(account, tokens);
+  if (!admitted.ran()) Charge(account, tokens);
   for (ModelWaiting& each : all_) {
     const bool passed = !each.restart() && each.arrival.account == account;
-    each.overtaken += passed && each.number < admitted.number;
+    each.overtaken += passed && each.place < place;
   }
   return admitted;
 }
@@ -207,7 +242,7 @@ void WaitingModel::FinishAt(RequestId request, std::uint32_t tokens) {
 
 void WaitingModel::SetDeadlines(const Fits& continues, Time now) {
   for (ModelWaiting& each : all_) {
-    if (!each.restart() || config_.recovery_timeout == Duration(0)) continue;
+    if (!each.ran() || config_.recovery_timeout == Duration(0)) continue;
     if (continues(each)) {
       each.fails_at.reset();
     } else if (!each.fails_at) {
@@ -251,9 +286,7 @@ void WaitingModel::Defer(RequestId request, const Shortage& reason, std::optiona
 
 void WaitingModel::MarkAll() {
   for (const ModelWaiting* each : Restarts()) changed_.push_back(each->id());
-  for (const ModelWaiting& each : all_) {
-    if (!each.restart()) changed_.push_back(each.id());
-  }
+  for (const ModelWaiting* each : AsTheyCame()) changed_.push_back(each->id());
 }
 
 void WaitingModel::Explain(bool group_is_up, Time now, OutputReader& core_outputs) {

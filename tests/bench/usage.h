@@ -1,12 +1,17 @@
-// --help of the programs that measure, and the refusal of unknown options. Most of their arguments
-// have no names.
+// --help of the programs that measure, and the refusal of unknown options and of numbers that are
+// none. Most of their arguments have no names.
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <initializer_list>
+#include <limits>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <system_error>
 
 namespace penstock::bench {
 
@@ -26,6 +31,19 @@ inline std::optional<int> ExitOfArguments(int argc, const char* const* argv, con
   if (unknown == end) return std::nullopt;
   std::fprintf(stderr, "error: %s: unknown option\n\n%s", *unknown, usage);
   return 2;
+}
+
+// The number in `text`; `name` is the argument's. If it is none, says so and ends the program
+// with 2.
+template <class Number>
+Number NumberArgument(std::string_view name, std::string_view text, Number least = 1) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && number >= least) return number;
+  std::fprintf(stderr, "error: %s %s: must be an integer from %s to %s\n",
+               std::string(name).c_str(), std::string(text).c_str(), std::to_string(least).c_str(),
+               std::to_string(std::numeric_limits<Number>::max()).c_str());
+  std::exit(2);
 }
 
 }  // namespace penstock::bench

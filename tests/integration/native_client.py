@@ -123,7 +123,7 @@ class Group:
     def run(self, plans):
         """Results of `plans` per rank, with two plans in flight."""
         outputs = [[] for _ in self.shards]
-        streams = [_Feeder(shard, plans) for shard in self.shards]
+        streams = [Feeder(shard, plans) for shard in self.shards]
         for _ in plans:
             for stream, results in zip(streams, outputs):
                 results.append(stream.next())
@@ -132,8 +132,8 @@ class Group:
         return outputs
 
 
-class _Feeder:
-    """Sends plan n + 2 when result n was read."""
+class Feeder:
+    """Sends the plans; at most `depth` wait for their result."""
 
     def __init__(self, shard, plans, depth=2):
         import queue

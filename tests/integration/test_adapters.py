@@ -135,7 +135,7 @@ def test_bad_folders_are_one_line():
     process = Process([BIN / "penstock-launcher", "--model-id", BASE, "--port", "0", *LENGTHS,
                        "--lora", f"other={ADAPTERS / 'conv1d'}"])
     assert process.wait_exit() != 0
-    assert "adapter other: " in process.output() and "the model has no linear module" in process.output()
+    assert "--lora other=" in process.output() and "the model has no linear module" in process.output()
     with Server(*LENGTHS, model=BASE) as server:
         error = server.json("POST", "/adapters", {"name": "x", "folder": "/no/such"}, expect=422)
         assert "/no/such: is not a folder of an adapter" in error["error"]

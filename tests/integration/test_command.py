@@ -93,6 +93,22 @@ def test_a_program_calls_itself_as_it_was_started(words):
     assert failed.returncode == 2 and failed.stderr.startswith(f"{shown}: error: ")
 
 
+@pytest.mark.parametrize("files, said", [
+    ({"tiny.gguf": "GGUF"}, "its format is GGUF (tiny.gguf)"),
+    ({"one/config.json": "{}", "two/config.json": "{}"},
+     "give one of the model folders in it: {}/one, {}/two"),
+    ({}, "config.json cannot be read"),
+])
+def test_what_fit_and_serve_cannot_take_is_named_with_the_option(files, said, tmp_path):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for command in (["fit", tmp_path], ["serve", tmp_path, "--port", "0"]):
+        done = run(*command)
+        assert done.returncode == 3
+        assert f"error: --model-id {tmp_path}: " in done.stderr and said.replace("{}", str(tmp_path)) in done.stderr
+
+
 def test_fit_reads_no_weights(tmp_path):
     model = shutil.copytree(DEMO_MODEL, tmp_path / "model")
     done = run("fit", model)

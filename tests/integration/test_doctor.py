@@ -94,6 +94,17 @@ def test_a_port_in_use():
         assert f"--port {port}: in use" in doctor(options=("--port", port))
 
 
+def test_a_port_that_a_penstock_serves_is_a_note(answers):
+    with Server("--shard-program", BIN / "penstock-simshard") as server:
+        port = server.url.rpartition(":")[2]
+        done = subprocess.run([PENSTOCK, "doctor", "--port", port], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout
+        version = server.json("GET", "/info")["version"]
+        assert f"note: 127.0.0.1 port {port} is served by Penstock {version}, " in done.stdout
+    other = answers({"/info": 200, "/health": 200}).rpartition(":")[2]
+    assert f"--port {other}: in use by another program" in doctor(options=("--port", other))
+
+
 def test_an_address_of_another_machine():
     assert "192.0.2.1" in doctor("--hostname", "192.0.2.1")
 
@@ -159,7 +170,8 @@ def test_a_wrong_line_of_the_keys_that_others_may_read(tmp_path):
 
 def test_the_advice_for_an_adapter_is_not_about_the_model(tmp_path):
     said = doctor(DEMO_MODEL, "--lora", f"a={tmp_path / 'absent'}")
-    assert "adapter a" in said and "downloading the model" not in said
+    assert f"--lora a={tmp_path / 'absent'}: is not a folder of an adapter" in said
+    assert "downloading the model" not in said
 
 
 def test_a_missing_weight_shard(model):

@@ -67,6 +67,29 @@ def test_native_v1_in_cpp(group, known):
     assert [int(token) for token in output.split()] == wanted
 
 
+EXAMPLES = [
+    ([BIN / "example_generate_v3"], ["socket", PROMPT, "many"], "MAX_NEW_TOKENS many: must be an integer from 1"),
+    ([BIN / "example_native_v1"], ["socket", "0", "1"], "MAX_NEW_TOKENS 0: must be an integer from 1"),
+    ([BIN / "example_native_v1"], ["socket", "20", "1", "2x"], "TOKEN 2x: must be an integer from 0"),
+    ([sys.executable, proto_modules.EXAMPLES / "generate_v3.py"], ["socket"], "required: PROMPT"),
+    ([sys.executable, proto_modules.EXAMPLES / "native_v1.py"], ["prefix", "two", "20", "1"],
+     "argument ranks: invalid int value: 'two'"),
+]
+
+
+@pytest.mark.parametrize("command, arguments, said", EXAMPLES)
+def test_a_wrong_argument_is_named_and_ends_with_2(command, arguments, said):
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, env=proto_modules.environment())
+    assert done.returncode == 2 and said in done.stderr
+
+
+@pytest.mark.parametrize("command", [command for command, _, _ in EXAMPLES])
+@pytest.mark.parametrize("more", [[], ["socket"]])
+def test_help_is_no_error(command, more):
+    done = subprocess.run([*command, "--help", *more], capture_output=True, text=True, env=proto_modules.environment())
+    assert done.returncode == 0 and "usage: " in done.stdout.lower() and done.stderr == ""
+
+
 def test_the_document_names_every_example():
     text = DOCUMENT.read_text()
     named = set(re.findall(r"\.\./examples/grpc/([\w.]+)", text))

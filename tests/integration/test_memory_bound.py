@@ -2,12 +2,13 @@
 
 import json
 import pathlib
+import re
 import shutil
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
 
-from penstock_testing import DEMO_MODEL, Server
+from penstock_testing import BIN, DEMO_MODEL, Process, Server
 from soak import resident, soak  # noqa: E402
 
 
@@ -17,6 +18,20 @@ def test_the_memory_bound_holds_under_short_load():
     assert report["sent"]["large"] > 0 and report["sent"]["crowd"]["events"] > 0
     # A bound far above the use would prove nothing, so the load must use a part of it.
     assert report["peak_mib"] > report["start_mib"], report
+
+
+def test_the_bound_is_compared_with_the_limit_of_the_process():
+    process = Process(["/bin/sh", "-c", 'ulimit -v 3000000; exec "$@"', "sh", BIN / "penstock-launcher", "--model-id",
+                       DEMO_MODEL, "--port", "0", "--kv-cache-memory", "16MiB"])
+    try:
+        process.wait_line("is ready after")
+        said = "\n".join(process.lines)
+    finally:
+        process.stop()
+    assert "The process may take 2.9 GiB (limit: ulimit -v)." in said
+    assert re.search(r"warning router: memory of the router: the bound of [4-8]\.\d GiB is above the 2\.9 GiB "
+                     r"that the process may take \(limit: ulimit -v\): lower --payload-limit, "
+                     r"which sets 4\.0 GiB of it", said)
 
 
 def most_memory_of_a_shard(folder):

@@ -99,8 +99,18 @@ def test_a_log_of_another_version_is_refused_with_its_version(recorded, tmp_path
     old = tmp_path / "old.log"
     old.write_bytes(b"penstock input log 1\n" + recorded.read_bytes()[21:])
     done = subprocess.run([BIN / "penstock-replay", "run", old], capture_output=True, text=True)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "an input log of version 1; this program reads version" in done.stderr
+
+
+def test_a_run_of_a_log_that_fails_ends_with_1(recorded, tmp_path):
+    """2 is for what cannot be run at all."""
+    whole = recorded.read_bytes()
+    cut = tmp_path / "cut.log"
+    cut.write_bytes(whole[:-1])
+    done = subprocess.run([BIN / "penstock-replay", "run", cut], capture_output=True, text=True)
+    assert done.returncode == 1 and "the log is cut off" in done.stderr
+    assert subprocess.run([BIN / "penstock-replay", "run", recorded], capture_output=True).returncode == 0
 
 
 @pytest.mark.parametrize("contents", [b"", b"text"])
@@ -108,7 +118,7 @@ def test_a_file_that_is_no_log_is_refused_with_the_line_that_it_needs(contents, 
     file = tmp_path / "a.log"
     file.write_bytes(contents)
     done = subprocess.run([BIN / "penstock-replay", "run", file], capture_output=True, text=True)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "not an input log (it must begin with `penstock input log" in done.stderr
 
 
@@ -139,11 +149,11 @@ def test_what_if_explains_a_request(recorded):
 
 def test_what_if_names_a_request_that_is_not_there(recorded):
     done = what_if(recorded, "--explain", "999999")
-    assert done.returncode == 1 and "--explain 999999" in done.stderr
+    assert done.returncode == 2 and "--explain 999999" in done.stderr
 
 
 def test_what_if_refuses_another_file(tmp_path):
     other = tmp_path / "other"
     other.write_text("no log\n")
     done = what_if(other)
-    assert done.returncode == 1 and str(other) in done.stderr
+    assert done.returncode == 2 and str(other) in done.stderr

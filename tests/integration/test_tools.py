@@ -57,10 +57,33 @@ def test_an_example_says_that_no_shard_is_there(program, tmp_path):
     assert done.returncode == 1 and re.match(rf"no shard .*{tmp_path}/none", done.stderr)
 
 
+@pytest.mark.parametrize("words, said", [
+    (["penstock_sim_sweep", "--seeds", "many"], "--seeds many: must be an integer from 1"),
+    (["penstock_sim_outputs", "1", "1e3"], "COUNT 1e3: must be an integer from 1"),
+    (["penstock_transcripts", "hermes", "0", "1"], "COUNT 0: must be an integer from 1"),
+    (["penstock-cpu-bench", "all"], "THREADS all: must be an integer from 1"),
+    (["router-load", "127.0.0.1", "70000", "1", "1", "1", "plain"], "PORT 70000: must be an integer from 1 to 65535"),
+])
+def test_an_argument_that_is_no_number_is_named(words, said):
+    done = run(*words, text="")
+    assert done.returncode == 2 and said in done.stderr and done.stdout == ""
+
+
 @pytest.mark.parametrize("command", ["run", "trace", "search"])
 def test_every_command_of_replay_has_a_help_text(command):
     done = run("penstock-replay", command, "--help")
     assert done.returncode == 0 and done.stdout.startswith(f"Usage: penstock-replay {command}")
+
+
+@pytest.mark.parametrize("words", [
+    ["run"], ["run", "absent"], ["run", "."], ["run", "absent", "--outputs", "absent/out"],
+    ["trace"], ["trace", "absent"], ["trace", "uniform", "--requests", "2", "--csv", "absent/out"],
+    ["search", "uniform", "--min-rate", "5", "--max-rate", "1"], ["search", "absent"],
+    ["what-if"], ["what-if", "absent"], ["wait"],
+])
+def test_replay_ends_with_2_where_nothing_can_be_run(words, tmp_path):
+    done = subprocess.run([BIN / "penstock-replay", *words], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and "error: " in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("text", ["hi\n", "", "{}", "[{}]", '[{"title": 1}]'])

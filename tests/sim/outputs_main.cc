@@ -46,8 +46,10 @@ int main(int argc, char** argv) {
       "       penstock_sim_outputs FIRST COUNT  the input logs of simulated seeds\n";
   if (const auto exit = bench::ExitOfArguments(argc, argv, kUsage)) return *exit;
   if (argc == 2) return WriteOutputs(argv[1]);
-  if (argc == 3)
-    return WriteLogs(std::strtoull(argv[1], nullptr, 10), std::strtoull(argv[2], nullptr, 10));
+  if (argc == 3) {
+    return WriteLogs(bench::NumberArgument<std::uint64_t>("FIRST", argv[1]),
+                     bench::NumberArgument<std::uint64_t>("COUNT", argv[2]));
+  }
   std::fputs(kUsage, stderr);
   return 2;
 }

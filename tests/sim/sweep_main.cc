@@ -20,9 +20,11 @@ int main(int argc, char** argv) {
   penstock::sim::SweepOptions options;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view name = argv[i];
-    if (name == "--first") options.first = std::strtoull(argv[i + 1], nullptr, 10);
-    if (name == "--seeds") options.count = std::strtoull(argv[i + 1], nullptr, 10);
-    if (name == "--threads") options.threads = static_cast<std::uint32_t>(std::atoi(argv[i + 1]));
+    const std::uint64_t least = name == "--first" ? 0 : 1;
+    const auto number = penstock::bench::NumberArgument(name, argv[i + 1], least);
+    if (name == "--first") options.first = number;
+    if (name == "--seeds") options.count = number;
+    if (name == "--threads") options.threads = static_cast<std::uint32_t>(number);
   }
   const auto start = std::chrono::steady_clock::now();
   const auto result = penstock::sim::Sweep(options);

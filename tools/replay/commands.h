@@ -6,6 +6,7 @@ namespace penstock::replay {
 
 // `argv[0]` is the name in help and errors: "penstock-replay run".
 int RunCommand(int argc, const char* const* argv);
+int LengthsCommand(int argc, const char* const* argv);
 int TraceCommand(int argc, const char* const* argv);
 int SearchCommand(int argc, const char* const* argv);
 int WhatIfCommand(int argc, const char* const* argv);

@@ -2,6 +2,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/exit_codes.h"
 #include "common/options/table.h"
 #include "tools/replay/commands.h"
 
@@ -13,9 +14,8 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"run", penstock::replay::RunCommand},
-    {"trace", penstock::replay::TraceCommand},
-    {"search", penstock::replay::SearchCommand},
+    {"run", penstock::replay::RunCommand},        {"lengths", penstock::replay::LengthsCommand},
+    {"trace", penstock::replay::TraceCommand},    {"search", penstock::replay::SearchCommand},
     {"what-if", penstock::replay::WhatIfCommand},
 };
 
@@ -23,11 +23,15 @@ constexpr char kUsage[] =
     "Usage: %s COMMAND [OPTIONS]\n"
     "\n"
     "  run LOG              re-runs a recorded input log and compares the outputs\n"
+    "  lengths LOG          prompts and output lengths of a log, for tools/rank\n"
     "  trace FILE|uniform   a request trace on simulated groups under a virtual clock\n"
     "  search FILE|uniform  the highest request rate that meets an objective\n"
     "  what-if LOG          the requests of an input log with other settings\n"
     "\n"
-    "%s COMMAND --help prints the options.\n";
+    "%s COMMAND --help prints the options.\n"
+    "Exit codes: 0; 1 if outputs differ, a guarantee is broken or the run fails; 2 if an option "
+    "or\n"
+    "a file cannot be used.\n";
 
 }  // namespace
 
@@ -47,5 +51,5 @@ int main(int argc, char** argv) {
                  name.starts_with('-') ? "option" : "command");
   }
   std::fprintf(help ? stdout : stderr, kUsage, program.c_str(), program.c_str());
-  return help ? 0 : 2;
+  return help ? penstock::kExitOk : penstock::kExitUsage;
 }

@@ -22,6 +22,8 @@ constexpr std::pair<std::string_view, std::uint32_t Config::*> kCounts[] = {
     {"max-batch-size", &Config::max_batch_size},
     {"max-waiting-requests", &Config::max_waiting_requests},
     {"max-overtakes", &Config::max_overtakes},
+    {"starvation-steps", &Config::starvation_steps},
+    {"starvation-quantum", &Config::starvation_quantum},
 };
 
 std::optional<Duration> FindDuration(const Values& values, std::string_view name) {
@@ -52,10 +54,7 @@ void SetPolicies(const Values& values, Config& config) {
        {AdmissionMode::kGuaranteed, AdmissionMode::kOptimistic, AdmissionMode::kMixed}) {
     if (AdmissionName(admission) == values.GetString("admission")) config.admission = admission;
   }
-  for (const Order order :
-       {Order::kFcfs, Order::kLongestPrefix, Order::kPriority, Order::kShortestPredicted}) {
-    if (OrderName(order) == values.GetString("order")) config.order = order;
-  }
+  if (const auto order = FindOrder(values.GetString("order"))) config.order = *order;
   for (const auto policy : {PlacementPolicy::kPrefixMatch, PlacementPolicy::kLeastLoaded,
                             PlacementPolicy::kRoundRobin}) {
     if (PlacementName(policy) == values.GetString("placement")) config.placement = policy;

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <utility>
 #include <vector>
 
+#include "common/exit_codes.h"
 #include "common/json_text.h"
 #include "common/status.h"
 #include "tools/chart/line_chart.h"
@@ -83,6 +86,7 @@ std::string ToText(const sim::Summary& s) {
   text += Row("inter-token latency", s.inter_token_ms);
   text += Row("latency per token", s.normalised_ms);
   text += Row("end to end", s.end_to_end_ms);
+  text += Row("longest wait", s.longest_wait_ms);
   text +=
       absl::StrFormat("requests %u, failed %u, in %.1f s: %.2f requests/s, %.0f tokens/s\n",
                       s.requests, s.failed, s.seconds, s.requests_per_second, s.tokens_per_second);
@@ -91,6 +95,10 @@ std::string ToText(const sim::Summary& s) {
   text += absl::StrFormat(
       "prompt tokens from the cache %.2f %%, preemptions %u (at most %u a request)\n",
       100 * s.hit_rate, s.preemptions, s.most_preemptions);
+  if (s.forecast_tau) {
+    text +=
+        absl::StrFormat("Kendall's tau of forecasts and output lengths %.3f\n", *s.forecast_tau);
+  }
   text += absl::StrFormat("steps %u, largest batch %u, most / mean work of a group %.3f\n", s.steps,
                           s.most_decode_rows, s.imbalance);
   return text;
@@ -106,6 +114,7 @@ std::string ToJson(const sim::Summary& s, std::optional<double> rate) {
                          {"inter_token_ms", ToObject(s.inter_token_ms)},
                          {"normalised_ms", ToObject(s.normalised_ms)},
                          {"end_to_end_ms", ToObject(s.end_to_end_ms)},
+                         {"longest_wait_ms", ToObject(s.longest_wait_ms)},
                          {"attainment", s.attainment},
                          {"goodput", s.goodput},
                          {"hit_rate", s.hit_rate},
@@ -116,6 +125,7 @@ std::string ToJson(const sim::Summary& s, std::optional<double> rate) {
                          {"steps", s.steps},
                          {"most_decode_rows", s.most_decode_rows}};
   if (rate) object["rate"] = *rate;
+  if (s.forecast_tau) object["forecast_tau"] = *s.forecast_tau;
   return JsonText(object) + "\n";
 }
 
@@ -163,6 +173,12 @@ std::string ToSvg(const std::vector<NamedRun>& runs) {
   return chart::ToSvg({first, gaps, running, waiting});
 }
 
+int ExitCodeOf(const absl::Status& status) {
+  if (status.ok()) return kExitOk;
+  const bool usage = absl::IsInvalidArgument(status) || absl::IsNotFound(status);
+  return usage ? kExitUsage : kExitFailure;
+}
+
 int Complain(std::string_view program, const std::string& what, int code) {
   std::fprintf(stderr, "%s: error: %s\n", std::string(program).c_str(), what.c_str());
   return code;
@@ -174,6 +190,7 @@ absl::Status WriteText(const std::string& path, const std::string& text) {
     return absl::OkStatus();
   }
   std::ofstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError("cannot write `" + path + "`: " + std::strerror(errno));
   file << text;
   file.close();
   if (!file) return absl::UnavailableError("cannot write `" + path + "`");

@@ -29,6 +29,9 @@ struct NamedRun {
 // running and waiting requests over time of the runs that kept their steps.
 std::string ToSvg(const std::vector<NamedRun>& runs);
 
+// kExitUsage for an option or a file that cannot be used, kExitFailure for a run that failed.
+int ExitCodeOf(const absl::Status& status);
+
 // Prints an error of a program and returns `code`.
 int Complain(std::string_view program, const std::string& what, int code);
 

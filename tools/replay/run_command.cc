@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/exit_codes.h"
 #include "common/options/spec.h"
 #include "common/options/values.h"
 #include "common/status.h"
@@ -77,17 +78,20 @@ sim::ReplayHooks MakeHooks(bool print, std::ofstream& outputs) {
 int RunLog(const std::string& path, const options::Values& values) {
   const std::string_view name = values.program().name;
   const absl::StatusOr<std::string> log = ReadInputFile(path);
-  if (!log.ok()) return Complain(name, Message(log.status()), 2);
+  if (!log.ok()) return Complain(name, Message(log.status()), kExitUsage);
   std::ofstream outputs;
   const std::string outputs_path = values.GetString("outputs");
   if (!outputs_path.empty()) {
     outputs.open(outputs_path, std::ios::binary | std::ios::trunc);
-    if (!outputs) return Complain(name, outputs_path + ": " + std::strerror(errno), 2);
+    if (!outputs) return Complain(name, outputs_path + ": " + std::strerror(errno), kExitUsage);
   }
   const sim::ReplayReport report = sim::Replay(*log, MakeHooks(values.GetBool("print"), outputs));
   if (report.inputs > 0) Print(report);
-  if (!report.error.empty()) return Complain(name, path + ": " + report.error, 1);
-  return report.good() ? 0 : 1;
+  if (!report.error.empty()) {
+    return Complain(name, path + ": " + report.error,
+                    report.inputs == 0 ? kExitUsage : kExitFailure);
+  }
+  return report.good() ? kExitOk : kExitFailure;
 }
 
 }  // namespace
@@ -107,7 +111,7 @@ int RunCommand(int argc, const char* const* argv) {
   const options::CommandLine line =
       options::ReadCommandLine(table, static_cast<int>(rest.size()), rest.data());
   if (line.exit_code.has_value()) return *line.exit_code;
-  if (path.empty()) return Complain(argv[0], "give the input log after the command", 2);
+  if (path.empty()) return Complain(argv[0], "give the input log after the command", kExitUsage);
   return RunLog(path, line.values);
 }
 

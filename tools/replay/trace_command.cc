@@ -1,6 +1,7 @@
 #include <cstdio>
 
 #include "common/bad_option.h"
+#include "common/exit_codes.h"
 #include "common/status.h"
 #include "tools/replay/commands.h"
 #include "tools/replay/report.h"
@@ -24,6 +25,7 @@ absl::StatusOr<Run> RunAt(const TraceOptions& options, double rate,
   Run run;
   PENSTOCK_ASSIGN_OR_RETURN(run.result, sim::RunFleet(AtRate(options, rate), fleet));
   run.summary = sim::Summarise(run.result, options.objective);
+  run.summary.forecast_tau = options.forecast_tau;
   return run;
 }
 
@@ -90,14 +92,14 @@ int TraceCommand(int argc, const char* const* argv) {
   const TraceCommandLine line = ReadTraceCommandLine(argv[0], argc, argv);
   if (!line.options.ok()) return ComplainOf(argv[0], line.options.status(), line.exit_code);
   const absl::Status status = Trace(*line.options);
-  return status.ok() ? 0 : ComplainOf(argv[0], status, 1);
+  return status.ok() ? kExitOk : ComplainOf(argv[0], status, ExitCodeOf(status));
 }
 
 int SearchCommand(int argc, const char* const* argv) {
   const TraceCommandLine line = ReadTraceCommandLine(argv[0], argc, argv);
   if (!line.options.ok()) return ComplainOf(argv[0], line.options.status(), line.exit_code);
   const absl::Status status = Search(*line.options);
-  return status.ok() ? 0 : ComplainOf(argv[0], status, 1);
+  return status.ok() ? kExitOk : ComplainOf(argv[0], status, ExitCodeOf(status));
 }
 
 }  // namespace penstock::replay

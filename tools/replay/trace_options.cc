@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "common/bad_option.h"
+#include "common/exit_codes.h"
 #include "common/options/values.h"
 #include "common/status.h"
 #include "scheduler/cost/machine_model.h"
+#include "sim/fleet/forecasts.h"
 #include "sim/trace/read_trace.h"
 #include "sim/trace/shape_trace.h"
 #include "tools/replay/policies.h"
@@ -93,7 +95,6 @@ absl::StatusOr<sim::FleetOptions> ReadFleet(const Values& values) {
   fleet.capacity.max_sequence_length = CountOf(values, "max-sequence-length");
   fleet.capacity.max_step_tokens = fleet.config.max_step_tokens;
   fleet.groups = CountOf(values, "num-replicas");
-  fleet.forecast = values.GetBool("forecast");
   fleet.padded_batches = values.GetBool("padded");
   if (values.HasValue("declared-output"))
     fleet.declared_output = CountOf(values, "declared-output");
@@ -114,6 +115,13 @@ absl::StatusOr<TraceOptions> ToOptions(const std::string& source, const Values& 
   PENSTOCK_ASSIGN_OR_RETURN(options.fleet, ReadFleet(values));
   PENSTOCK_ASSIGN_OR_RETURN(options.trace, ReadWorkload(source, values));
   Shape(values, options.trace);
+  if (values.GetBool("forecast")) {
+    const bool ranks = values.GetString("forecast-error") == "rank";
+    options.fleet.forecasts = sim::Forecasts(
+        options.trace, ranks ? sim::ForecastError::kRank : sim::ForecastError::kLength,
+        values.GetDouble("forecast-noise"), static_cast<std::uint64_t>(values.GetInt("seed")) + 2);
+    options.forecast_tau = sim::TauOf(options.trace, options.fleet.forecasts);
+  }
   options.batching = values.GetString("batching");
   if (values.HasValue("compare")) {
     options.compared_batching = values.GetString("compare");
@@ -154,9 +162,9 @@ TraceCommandLine ReadTraceCommandLine(std::string_view program, int argc, const 
   if (line.exit_code.has_value()) return {absl::CancelledError(), *line.exit_code};
   if (source.empty()) {
     return {absl::InvalidArgumentError("give a trace file, or the word uniform, after the command"),
-            2};
+            kExitUsage};
   }
-  return {ToOptions(source, line.values), 2};
+  return {ToOptions(source, line.values), kExitUsage};
 }
 
 sim::Trace AtRate(const TraceOptions& options, double rate) {

@@ -17,6 +17,7 @@ namespace penstock::replay {
 struct TraceOptions {
   sim::Trace trace;  // as read or drawn and shaped, at its own arrival times
   sim::FleetOptions fleet;
+  std::optional<double> forecast_tau;  // of the fleet's forecasts and the true lengths
   std::string batching;
   // A second run with this batching (`trace`).
   std::optional<sim::FleetOptions> compared_fleet;

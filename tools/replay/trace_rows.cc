@@ -66,16 +66,27 @@ constexpr OptionSpec kTraceRows[] = {
                "Memory that a request reserves: its worst case (guaranteed) or its expected output "
                "(optimistic). mixed is guaranteed for requests that limit their output, else "
                "optimistic."),
-    OptionSpec("order", options::OneOf("fcfs|longest-prefix|priority|shortest-predicted"), "fcfs",
-               "Which waiting request is next."),
+    OptionSpec("order", options::OneOf("fcfs|longest-prefix|priority|shortest-predicted|learned"),
+               "fcfs", "Which waiting request is next."),
     OptionSpec("placement", options::OneOf("prefix-match|least-loaded|round-robin"), "prefix-match",
                "Which replica group takes the next request."),
     OptionSpec("placement-load-weight", options::Float(0, 1000), "0.25",
                "Weight of a group's backlog against a match, with --placement prefix-match."),
     OptionSpec("max-overtakes", options::Int(1, 16777216), "",
                "How often a waiting request may be overtaken. Unset: --max-waiting-requests."),
+    OptionSpec("starvation-steps", options::Int(0, 16777216), "1000",
+               "With --order learned: steps after which a waiting request is next; 0: never."),
+    OptionSpec(
+        "starvation-quantum", options::Int(1, 16777216), "10",
+        "With --order learned: tokens after which such a request gives its place to the next "
+        "such request."),
     OptionSpec("forecast", Type::kBool, "false",
                "Requests carry their true output length as the prediction."),
+    OptionSpec("forecast-noise", options::Float(0, 100), "0",
+               "With --forecast: the error of the predictions."),
+    OptionSpec("forecast-error", options::OneOf("length|rank"), "length",
+               "With --forecast-noise: length multiplies true lengths by e^(noise * z), rank adds "
+               "noise * z to their ranks between 0 and 1; z has mean 0 and variance 1."),
     OptionSpec("padded", Type::kBool, "false",
                "Request-level batches of the classic servers: ended rows are computed until the "
                "longest one is done, and all answers are given then."),

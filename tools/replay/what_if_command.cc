@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/exit_codes.h"
 #include "common/options/values.h"
 #include "common/status.h"
 #include "sim/fleet/recorded_run.h"
@@ -200,14 +201,14 @@ int WhatIfCommand(int argc, const char* const* argv) {
   const options::CommandLine line =
       options::ReadCommandLine(table, static_cast<int>(rest.size()), rest.data());
   if (line.exit_code.has_value()) return *line.exit_code;
-  if (path.empty()) return Complain(argv[0], "give the input log after the command", 2);
+  if (path.empty()) return Complain(argv[0], "give the input log after the command", kExitUsage);
   const absl::StatusOr<std::string> log = ReadInputFile(path);
-  if (!log.ok()) return Complain(argv[0], Message(log.status()), 2);
+  if (!log.ok()) return Complain(argv[0], Message(log.status()), kExitUsage);
   const absl::StatusOr<RecordedRun> run = sim::ReadRecordedRun(*log);
-  if (!run.ok()) return Complain(argv[0], path + ": " + Message(run.status()), 1);
+  if (!run.ok()) return Complain(argv[0], path + ": " + Message(run.status()), kExitUsage);
   const auto request = line.values.FindInt("explain");
   const absl::Status status = request ? Explain(*run, *request) : Compare(*run, line.values);
-  return status.ok() ? 0 : Complain(argv[0], Message(status), 1);
+  return status.ok() ? kExitOk : Complain(argv[0], Message(status), ExitCodeOf(status));
 }
 
 }  // namespace penstock::replay

@@ -11,8 +11,8 @@ constexpr OptionSpec kWhatIfRows[] = {
     OptionSpec("rate-scale", options::Float(0.001, 1000), "1",
                "How many times the recorded requests arrive: 0.5 leaves out every second one at "
                "random, 2 adds a copy of each."),
-    OptionSpec("order", options::OneOf("fcfs|longest-prefix|priority|shortest-predicted"), "",
-               "Which waiting request is next. Unset: as recorded."),
+    OptionSpec("order", options::OneOf("fcfs|longest-prefix|priority|shortest-predicted|learned"),
+               "", "Which waiting request is next. Unset: as recorded."),
     OptionSpec("admission", options::OneOf("guaranteed|optimistic|mixed"), "",
                "Memory that a request reserves: its worst case, its expected output, or by whether "
                "it limits its output. Unset: as recorded."),
@@ -34,6 +34,11 @@ constexpr OptionSpec kWhatIfRows[] = {
                "Maximum number of waiting requests. Unset: as recorded."),
     OptionSpec("max-overtakes", options::Int(1, 16777216), "",
                "How often a waiting request may be overtaken. Unset: as recorded."),
+    OptionSpec("starvation-steps", options::Int(0, 1000000000), "",
+               "Order learned: steps after which a waiting request is due. Unset: as recorded."),
+    OptionSpec("starvation-quantum", options::Int(1, 1000000000), "",
+               "Order learned: tokens before a request that was due gives its place to another. "
+               "Unset: as recorded."),
     OptionSpec("target-inter-token-ms", options::Int(1, 60000), "",
                "Longest step in milliseconds while requests decode. Unset: as recorded."),
     OptionSpec("blocks", options::Int(1, 16777216), "",

@@ -40,10 +40,21 @@ constexpr OptionSpec kSchedulingRows[] = {
                "Largest part of the KV cache that pinned prefixes may take: bytes of all ranks "
                "together, or a share.",
                {.advanced = true}),
-    OptionSpec("order", OneOf("fcfs|longest-prefix|priority|shortest-predicted"), "fcfs",
+    OptionSpec("order", OneOf("fcfs|longest-prefix|priority|shortest-predicted|learned"), "fcfs",
                "Which waiting request is next: first come first served, longest cached prefix, "
-               "highest request header X-Penstock-Priority, or smallest "
-               "X-Penstock-Predicted-Tokens."),
+               "highest request header X-Penstock-Priority, smallest X-Penstock-Predicted-Tokens, "
+               "or least work as --rank-model predicts it."),
+    OptionSpec("rank-model", Type::kPath, "",
+               "With --order learned: file that predicts how long the answer to a prompt is, made "
+               "by tools/rank; unset: only request header X-Penstock-Predicted-Tokens and the "
+               "longest answer count."),
+    OptionSpec("starvation-steps", Int(0, 1000000), "1000",
+               "With --order learned: steps after which a waiting request is next; 0: never.",
+               {.advanced = true}),
+    OptionSpec("starvation-quantum", Int(1, 1000000), "10",
+               "With --order learned: tokens after which a request that waited for "
+               "--starvation-steps gives its place to the next such request.",
+               {.advanced = true}),
     OptionSpec(
         "admission", OneOf("mixed|guaranteed|optimistic"), "mixed",
         "Memory that a request reserves: its worst case (guaranteed), or its expected output, with "

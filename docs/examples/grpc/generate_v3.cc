@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "docs/examples/grpc/arguments.h"
 #include "generate/v3/generate.grpc.pb.h"
 
 namespace v3 = generate::v3;
@@ -105,15 +106,16 @@ int Generate(const std::vector<std::unique_ptr<Stub>>& ranks, const std::string&
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool asks = argc == 2 && std::string_view(argv[1]) == "--help";
-  if (argc < 3) {
+  const bool asks = argc > 1 && std::string_view(argv[1]) == "--help";
+  if (asks || argc < 3 || argc > 4) {
     (asks ? std::cout : std::cerr) << "Usage: " << argv[0] << " SOCKET PROMPT [MAX_NEW_TOKENS]\n";
     return asks ? 0 : 2;
   }
+  const auto tokens = argc > 3 ? ParseNumber<std::uint32_t>("MAX_NEW_TOKENS", argv[3], 1) : 20;
   const auto ranks = ConnectAll(argv[1]);
   if (ranks.empty()) {
     std::cerr << "no shard answers at " << argv[1] << "\n";
     return 1;
   }
-  return Generate(ranks, argv[2], argc > 3 ? static_cast<std::uint32_t>(std::stoul(argv[3])) : 20);
+  return Generate(ranks, argv[2], tokens);
 }

@@ -8,7 +8,7 @@
 SOCKET is that of rank 0; the other ranks are found through it. Every rank gets every call.
 """
 
-import sys
+import argparse
 
 import grpc
 from generate.v3 import generate_pb2 as pb
@@ -95,8 +95,13 @@ class Conversation:
             cached = self.decode(cached)
 
 
-def main(socket, *prompts):
-    ranks = Ranks(socket)
+def main():
+    parser = argparse.ArgumentParser(description="A client of generate.v3.TextGenerationService.")
+    parser.add_argument("socket", help="of rank 0")
+    parser.add_argument("prompts", metavar="PROMPT", nargs="+")
+    arguments = parser.parse_args()
+    prompts = arguments.prompts
+    ranks = Ranks(arguments.socket)
     ranks.call("ClearCache", pb.ClearCacheRequest())
     conversation = Conversation(ranks)
     # The second batch joins the first after one step of it.
@@ -113,4 +118,4 @@ def main(socket, *prompts):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "docs/examples/grpc/arguments.h"
 #include "penstock/v1/shard.grpc.pb.h"
 
 namespace v1 = penstock::v1;
@@ -138,20 +139,20 @@ class Shard {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool asks = argc == 2 && std::string_view(argv[1]) == "--help";
-  if (argc < 4) {
+  const bool asks = argc > 1 && std::string_view(argv[1]) == "--help";
+  if (asks || argc < 4) {
     (asks ? std::cout : std::cerr) << "Usage: " << argv[0] << " SOCKET MAX_NEW_TOKENS TOKEN...\n";
     return asks ? 0 : 2;
   }
+  const auto max_new_tokens = ParseNumber<std::uint32_t>("MAX_NEW_TOKENS", argv[2], 1);
   std::vector<std::int32_t> prompt;
-  for (int i = 3; i < argc; ++i) prompt.push_back(std::stoi(argv[i]));
+  for (int i = 3; i < argc; ++i) prompt.push_back(ParseNumber<std::int32_t>("TOKEN", argv[i], 0));
   Shard shard(argv[1]);
   if (!shard.Form()) {
     std::cerr << "no shard at " << argv[1] << " forms a group\n";
     return 1;
   }
-  for (std::int32_t token :
-       shard.Generate(prompt, static_cast<std::uint32_t>(std::stoul(argv[2])))) {
+  for (std::int32_t token : shard.Generate(prompt, max_new_tokens)) {
     std::cout << token << " ";
   }
   std::cout << "\n";

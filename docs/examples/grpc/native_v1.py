@@ -6,7 +6,7 @@
     python3 native_v1.py SOCKET_PREFIX RANKS MAX_NEW_TOKENS TOKEN...
 """
 
-import sys
+import argparse
 import time
 
 import grpc
@@ -79,11 +79,17 @@ class Group:
         return tokens
 
 
-def main(prefix, ranks, max_new_tokens, *prompt):
-    group = Group(prefix, int(ranks))
+def main():
+    parser = argparse.ArgumentParser(description="A driver of the native protocol.")
+    parser.add_argument("prefix", metavar="SOCKET_PREFIX")
+    parser.add_argument("ranks", type=int)
+    parser.add_argument("max_new_tokens", type=int)
+    parser.add_argument("prompt", metavar="TOKEN", type=int, nargs="+")
+    arguments = parser.parse_args()
+    group = Group(arguments.prefix, arguments.ranks)
     group.form()
-    print(*group.generate([int(token) for token in prompt], int(max_new_tokens)))
+    print(*group.generate(arguments.prompt, arguments.max_new_tokens))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -65,7 +65,10 @@ void FlushCache(ApiContext& context, HttpRequest request, std::shared_ptr<Exchan
 
 void Concatenate(ApiContext& context, HttpRequest request, std::shared_ptr<Exchange> exchange) {
   const auto parsed = ParseConcatenate(request.body);
-  if (parsed.error) return exchange->Respond(Errors().Response(*parsed.error));
+  if (parsed.error) {
+    NameIgnoredKeys(context, parsed.unknown_keys, *exchange);
+    return exchange->Respond(Errors().Response(*parsed.error));
+  }
   if (!AcceptKeys(context, "sglang", Errors(), parsed.unknown_keys, *exchange)) return;
   exchange->Respond(JsonResponse(json::ObjectText("success", true)));
 }

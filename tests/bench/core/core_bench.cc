@@ -9,6 +9,7 @@
 #include "sim/trace/read_trace.h"
 #include "sim/trace/shape_trace.h"
 #include "tests/bench/core/index_cost.h"
+#include "tests/bench/core/rank_cost.h"
 #include "tests/bench/core/route_cost.h"
 #include "tests/bench/core/split_cost.h"
 #include "tests/bench/core/step_cost.h"
@@ -90,6 +91,8 @@ int main(int argc, char** argv) {
                                {"route_64_groups", ToObject(bench::MeasureRoutes(*trace, 64, 850))},
                                {"step_256_running_4096_queued", BestOfFive({})},
                                {"step_with_churn", BestOfFive({.churn = true})},
+                               {"rank_300_tokens", ToObject(bench::MeasureRanks(300))},
+                               {"rank_4096_tokens", ToObject(bench::MeasureRanks(4096))},
                                {"index_512", ToObject(bench::MeasureIndex(*trace, 6800, 512))},
                                {"index_16", ToObject(bench::MeasureIndex(*trace, 6800 * 32, 16))}};
   std::printf("%s\n", penstock::JsonText(result).c_str());

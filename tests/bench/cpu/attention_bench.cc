@@ -203,7 +203,7 @@ int Main(int argc, char** argv) {
     std::cerr << isa.status() << '\n';
     return 1;
   }
-  const auto threads = argc > 1 ? static_cast<std::uint32_t>(std::atoi(argv[1])) : 2u;
+  const auto threads = argc > 1 ? bench::NumberArgument<std::uint32_t>("THREADS", argv[1]) : 2u;
   WorkerPool pool(threads);
   MachinePeaks peaks(threads, kCellBytes);
   const std::string which = argc > 2 ? argv[2] : "all";

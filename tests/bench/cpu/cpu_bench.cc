@@ -251,7 +251,7 @@ int Main(int argc, char** argv) {
     std::cerr << isa.status() << '\n';
     return 1;
   }
-  WorkerPool pool(argc > 1 ? static_cast<std::uint32_t>(std::atoi(argv[1])) : 2);
+  WorkerPool pool(argc > 1 ? bench::NumberArgument<std::uint32_t>("THREADS", argv[1]) : 2);
   boost::json::array reports;
   for (DType dtype : {DType::kBFloat16, DType::kFloat32}) {
     reports.push_back(Report(*isa, dtype, FormatOf(FormatId::kPlain), pool));

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "tests/bench/usage.h"
+
 namespace penstock::shard {
 namespace {
 
@@ -22,15 +24,15 @@ DuelArguments ReadDuelArguments(int argc, char** argv, std::string_view fifth,
               << "]\n";
     std::exit(2);
   }
-  const auto number = [&](int index, std::uint32_t otherwise) {
-    return argc > index ? static_cast<std::uint32_t>(std::atoi(argv[index])) : otherwise;
+  const auto number = [&](int index, std::string_view name, std::uint32_t otherwise) {
+    return argc > index ? bench::NumberArgument<std::uint32_t>(name, argv[index]) : otherwise;
   };
   DuelArguments arguments;
   arguments.folder = argv[1];
   if (argc > 2) arguments.dtype = ParseDType(argv[2]).value_or(arguments.dtype);
-  arguments.threads = number(3, arguments.threads);
-  arguments.tokens = number(4, tokens);
-  arguments.fifth = number(5, arguments.fifth);
+  arguments.threads = number(3, "threads", arguments.threads);
+  arguments.tokens = number(4, "tokens", tokens);
+  arguments.fifth = number(5, fifth, arguments.fifth);
   return arguments;
 }
 

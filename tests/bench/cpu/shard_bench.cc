@@ -200,8 +200,8 @@ int Main(int argc, char** argv) {
     std::cerr << kUsage;
     return 2;
   }
-  const auto pool = static_cast<std::uint32_t>(std::atoi(argv[1]));
-  const auto length = static_cast<std::uint32_t>(std::atoi(argv[2]));
+  const auto pool = bench::NumberArgument<std::uint32_t>("POOL_TOKENS", argv[1]);
+  const auto length = bench::NumberArgument<std::uint32_t>("MAX_LENGTH", argv[2]);
   argv[2] = argv[0];
   const options::CommandLine line =
       options::ReadCommandLine(options::ProgramFor(options::kShard), argc - 2, argv + 2);

@@ -1,5 +1,5 @@
-// How many K/V cells a decode batch takes: padded in one part, padded and split by each rule, and
-// in blocks of 16. The batch has a fixed number of rows. When one ends, the next request of the
+// How many K/V cells a decode batch takes: padded in one sub-batch, padded and split by each rule,
+// and in blocks of 16. The batch has a fixed number of rows. When one ends, the next request of the
 // load takes its place, so the rows have different ages.
 //
 //   penstock-padded-cells [LENGTHS.csv] [ROWS] [REQUESTS]
@@ -133,8 +133,9 @@ constexpr const char* kUsage =
 int Main(int argc, char** argv) {
   const std::string path = argc > 1 ? argv[1] : "";
   if (const auto exit = bench::ExitOfArguments(argc, argv, kUsage)) return *exit;
-  const std::size_t batch = argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 64;
-  const std::size_t count = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 2000;
+  const std::size_t batch = argc > 2 ? bench::NumberArgument<std::size_t>("ROWS", argv[2]) : 64;
+  const std::size_t count =
+      argc > 3 ? bench::NumberArgument<std::size_t>("REQUESTS", argv[3]) : 2000;
   std::vector<Request> load = path.empty() ? DrawLengths(count) : ReadLengths(path);
   if (batch == 0 || count == 0) {
     std::fputs(kUsage, stderr);
@@ -159,8 +160,8 @@ int Main(int argc, char** argv) {
   std::printf("%zu requests, %zu rows, %llu steps; lengths: %s\n\n", load.size(), batch,
               static_cast<unsigned long long>(steps), path.empty() ? "drawn, seed 1" : "given");
   std::printf(
-      "| K/V of the decode batch | peak cells | of paged | mean sparsity | mean parts "
-      "| re-splits | cells moved per step |\n|---|---|---|---|---|---|---|\n");
+      "| K/V of the decode batch | peak cells | / paged | mean sparsity | mean sub-batches "
+      "| splits | cells moved per step |\n|---|---|---|---|---|---|---|\n");
   const auto print = [&](const char* name, const Use& use, bool padded) {
     std::printf("| %s | %llu | %.2f | %.3f |", name, static_cast<unsigned long long>(use.peak),
                 static_cast<double>(use.peak) / static_cast<double>(paged.peak),
@@ -173,11 +174,11 @@ int Main(int argc, char** argv) {
   };
   print("paged, blocks of 16", paged, false);
   const Layout layouts[] = {
-      {"padded, one part", {SplitObjective::kCost, 1}},
-      {"padded, `sparsity` 0.33, 3 parts", {SplitObjective::kSparsity, 3, 330'000}},
-      {"padded, `sparsity` 0.1, 8 parts", {SplitObjective::kSparsity, 8, 100'000}},
-      {"padded, `cost`, 3 parts", {SplitObjective::kCost, 3}},
-      {"padded, `cost`, 8 parts", {SplitObjective::kCost, 8}},
+      {"padded, one sub-batch", {SplitObjective::kCost, 1}},
+      {"padded, `sparsity` 0.33, 3 sub-batches", {SplitObjective::kSparsity, 3, 330'000}},
+      {"padded, `sparsity` 0.1, 8 sub-batches", {SplitObjective::kSparsity, 8, 100'000}},
+      {"padded, `cost`, 3 sub-batches", {SplitObjective::kCost, 3}},
+      {"padded, `cost`, 8 sub-batches", {SplitObjective::kCost, 8}},
   };
   for (const Layout& layout : layouts) print(layout.name, Split(load, batch, layout.rule), true);
   return 0;

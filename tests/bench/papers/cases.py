@@ -4,11 +4,8 @@ import json
 import subprocess
 import sys
 
-from replay import REPOSITORY, TRACES, program, replay
-
-
-def row(what, value, unit, bound, passed):
-    return {"what": what, "value": value, "unit": unit, "pass": bound, "ok": bool(passed)}
+from ranking import learned_ranking
+from replay import REPOSITORY, TRACES, program, replay, row
 
 
 def iteration_level():
@@ -124,5 +121,6 @@ CASES = {
     3: goodput,
     4: radix_offline,
     5: routing_online,
+    8: learned_ranking,
     10: router_cost,
 }

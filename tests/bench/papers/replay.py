@@ -14,6 +14,10 @@ TRACES = DATA / "traces"
 MACHINE = {"machine": "h100-llama-3-8b-tp1-generic"}
 
 
+def row(what, value, unit, bound, passed):
+    return {"what": what, "value": value, "unit": unit, "pass": bound, "ok": bool(passed)}
+
+
 def program(name, *arguments):
     done = subprocess.run(
         [str(BIN / name), *map(str, arguments)], check=True, stdout=subprocess.PIPE, text=True

@@ -1,7 +1,7 @@
 """Measures the router alone, over simulated shards that answer at once, and prints JSON; on standard error a table.
 
 usage: router_bench.py [--router "PATH [OPTION...]"]... [--tgi-router PATH] [--streams 1,64,128,512] [--rows 1,8,32]
-                       [--tokens N] [--budget SECONDS] [--repeats N] [--output FILE] [--profile]
+                       [--tokens N] [--budget SECONDS] [--repeats N] [--output FILE] [--profile] [--write]
 
 Each point has STREAMS open streams and at most ROWS sequences per step. It reports streamed tokens per second and per
 second of the router's CPU time (user and system, from /proc), CPU time by thread, and events per read of the client.
@@ -10,6 +10,7 @@ alternately, point by point, so that they run under the same conditions; the med
 uses the same simulated shard, which speaks its protocol.
 
 `send` is the kernel's part: CPU time of one send() per event to as many clients.
+--write makes docs/benchmarks/router.md.
 --profile adds where the CPU time of the last router is spent at its largest point, by `perf`, if it is allowed.
 """
 
@@ -33,6 +34,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "integratio
 
 from penstock_testing import BIN, DEMO_MODEL, REPOSITORY, Process  # noqa: E402
 
+DOCUMENT = REPOSITORY / "docs/benchmarks/router.md"
 LOAD = BIN / "router-load"
 SEND_COST = BIN / "router-send-cost"
 SLOTS = 256  # of the simulated shard: ours learns them, TGI's sends more and fails
@@ -173,14 +175,38 @@ def cell(shown, kind):
             f"| {shown[f'{kind}_per_second'] / 1e3:.3g}")
 
 
+def shown_name(command):
+    """The program's name and its options, without the folder."""
+    program, *options = shlex.split(command)
+    return " ".join([pathlib.Path(program).name, *options])
+
+
 def table(points):
     """Markdown; all rates in thousands."""
     lines = ["| router | streams | rows | tokens per CPU second | per second "
              "| one-token requests per CPU second | per second |",
              "|---|---:|---:|---:|---:|---:|---:|"]
-    lines += [f"| {each['router']} | {each['streams']} | {each['rows']} | {cell(each['streamed'], 'tokens')} "
+    lines += [f"| {shown_name(each['router'])} | {each['streams']} | {each['rows']} | {cell(each['streamed'], 'tokens')} "
               f"| {cell(each['one_token_requests'], 'requests')} |" for each in points]
     return "\n".join(lines)
+
+
+def page(report):
+    where = report["machine"]
+    return f"""# The router
+
+Made by `tests/bench/router/run --write`. Do not edit.
+
+Measured {report["date"]} on {where["processor"]}, {where["cores"]} cores, Linux {where["kernel"]}.
+Commit: {report["commit"]}.
+
+Simulated shards answer at once, and a small client reads without parsing. CPU time is that of all
+threads of the router. Each stream has {report["tokens_per_stream"]} tokens. *Rows* is the most sequences in a step
+(`--max-batch-size`). Rates are in thousands: the median, and the least and the most in brackets.
+[Earlier measurements](router-recorded.md) compare it with TGI's router.
+
+{table(report["points"])}
+"""
 
 
 def numbers(text):
@@ -198,6 +224,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--output", type=argparse.FileType("w"), default=sys.stdout)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     routers = {path: False for path in arguments.router or [str(BIN / "penstock-router")]}
     if arguments.tgi_router:
@@ -221,6 +248,8 @@ def main():
               "tokens_per_stream": arguments.tokens, "points": points,
               "send": [send_cost(streams) for streams in arguments.streams], "profile": hot}
     print(table(points), file=sys.stderr)
+    if arguments.write:
+        DOCUMENT.write_text(page(report))
     json.dump(report, arguments.output, indent=2)
     arguments.output.write("\n")
 

@@ -158,11 +158,12 @@ int main(int argc, char** argv) {
     std::fputs(kUsage, stderr);
     return 2;
   }
-  const int port = std::atoi(argv[2]);
-  const auto streams = static_cast<std::size_t>(std::atoi(argv[3]));
-  const auto requests = static_cast<std::uint64_t>(std::atoll(argv[4]));
+  const int port = penstock::bench::NumberArgument<std::uint16_t>("PORT", argv[2]);
+  const auto streams = penstock::bench::NumberArgument<std::size_t>("STREAMS", argv[3]);
+  const auto requests = penstock::bench::NumberArgument<std::uint64_t>("REQUESTS", argv[4]);
   const bool stream = std::string_view(argv[6]) == "stream";
-  Load load(argv[1], port, streams, Request(argv[1], std::atoi(argv[5]), stream), stream);
+  const int tokens = penstock::bench::NumberArgument<int>("TOKENS", argv[5]);
+  Load load(argv[1], port, streams, Request(argv[1], tokens, stream), stream);
   const auto begin = std::chrono::steady_clock::now();
   const Totals totals = load.Run(requests);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;

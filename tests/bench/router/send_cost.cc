@@ -92,8 +92,9 @@ int main(int argc, char** argv) {
     std::fputs(kUsage, stderr);
     return 2;
   }
-  const int sockets = std::atoi(argv[1]);
-  const int count = std::atoi(argv[3]);
+  const int sockets = penstock::bench::NumberArgument<int>("SOCKETS", argv[1]);
+  const auto size = penstock::bench::NumberArgument<std::size_t>("SIZE", argv[2]);
+  const int count = penstock::bench::NumberArgument<int>("COUNT", argv[3]);
   sockaddr_in address{};
   const int listener = Listen(address);
   if (::fork() == 0) {
@@ -101,7 +102,7 @@ int main(int argc, char** argv) {
     ::_exit(0);
   }
   const std::vector<int> clients = AcceptAll(listener, sockets);
-  const std::string event(static_cast<std::size_t>(std::atoi(argv[2])), 'x');
+  const std::string event(size, 'x');
   const double cpu = Microseconds(CLOCK_PROCESS_CPUTIME_ID);
   const double wall = Microseconds(CLOCK_MONOTONIC);
   for (int i = 0; i < count; ++i) {

@@ -1,5 +1,6 @@
 // Every planted bug must be found within kSeeds seeds. Prints a table: bug, guarantee, seeds until
-// found, inputs of the shrunk run, first finding. PENSTOCK_MUTANT=name runs one bug alone.
+// found, inputs of the shrunk run, first finding. PENSTOCK_MUTANT=name runs one bug alone;
+// PENSTOCK_FIRST=seed begins at another seed than 1.
 #include "tests/sim/mutants/mutants.h"
 
 #include <gtest/gtest.h>
@@ -31,6 +32,7 @@ std::string Padded(const std::string& text, std::size_t width) {
 std::string Hunt(const std::string& name, const std::function<void(const std::string&)>& found) {
   SweepOptions options;
   options.count = kSeeds;
+  if (const char* first = std::getenv("PENSTOCK_FIRST")) options.first = std::stoull(first);
   options.mutant = name;
   const SweepResult result = Sweep(options);
   if (!scheduler::MutantReached(name)) return "never reached";

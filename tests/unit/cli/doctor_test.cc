@@ -22,6 +22,8 @@ constexpr std::int64_t kNow = 1800000000;
 
 TEST(FindingTest, AProblemHasAnAdvice) {
   EXPECT_EQ(LineOf(Good("x")), "ok: x");
+  EXPECT_EQ(LineOf(Note("x")), "note: x");
+  EXPECT_TRUE(Note("x").ok());
   EXPECT_EQ(LineOf(Bad("x", "y")), "problem: x; try y");
 }
 

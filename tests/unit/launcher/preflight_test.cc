@@ -13,6 +13,7 @@
 namespace penstock::launcher {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class ModelFolderTest : public ::testing::Test {
@@ -46,6 +47,18 @@ TEST_F(ModelFolderTest, NamesTheMissingFile) {
   EXPECT_THAT(Error(), HasSubstr("must hold a .safetensors file"));
   std::filesystem::remove(dir_.path() + "/config.json");
   EXPECT_EQ(Error(ModelUse::kTokenizer), "");
+}
+
+TEST_F(ModelFolderTest, AFolderOfModelsListsTheFirstFive) {
+  for (const char* name : {"b", "a"}) dir_.Write(std::string(name) + "/config.json", "{}");
+  dir_.Write("none/tokenizer.json", "{}");
+  const std::string hint = "; give one of the model folders in it: " + dir_.path() + "/a, ";
+  EXPECT_THAT(Error(), EndsWith(hint + dir_.path() + "/b"));
+  for (const char* name : {"f", "e", "d", "c", "g"}) {
+    dir_.Write(std::string(name) + "/config.json", "{}");
+  }
+  EXPECT_THAT(Error(), HasSubstr(hint));
+  EXPECT_THAT(Error(), EndsWith("/d, " + dir_.path() + "/e and 2 more"));
 }
 
 TEST_F(ModelFolderTest, ABrokenConfigIsAnError) {

@@ -96,6 +96,28 @@ TEST_F(SupervisorTest, AShardThatTheKernelKilledForMemoryIsNamedAsSuch) {
                                        "memory (memory plan of rank 0: a lot)"));
 }
 
+// The kernel needs a while to free a large process. What stops the server meanwhile does not hide
+// the kill: a signal, or the router that lost the connection.
+TEST_F(SupervisorTest, AKillForMemoryThatEndsWhileTheServerStopsIsNamedAsSuch) {
+  root_.Write("/proc/self/cgroup", "0::/\n");
+  root_.Write("/sys/fs/cgroup/memory.current", "1\n");
+  const std::string router = "echo pid $$; trap 'exit 6' USR1; " + std::string(kGood);
+  const std::string shard =
+      "echo pid $$; trap 'echo dies; kill -KILL $$' TERM; echo READY x >&$PENSTOCK_NOTIFY_FD; "
+      "while :; do sleep 1000 & wait; done";
+  on_line_ = [&](const std::string& line) {
+    if (line == "dies") root_.Write("/sys/fs/cgroup/memory.events", "oom_kill 1\n");
+  };
+  for (const bool signal : {true, false}) {
+    root_.Write("/sys/fs/cgroup/memory.events", "oom_kill 0\n");
+    on_ready_ = [&] { signal ? Send(SIGINT) : (void)::kill(pids_["router"], SIGUSR1); };
+    const Outcome outcome = Run({shard}, router);
+    EXPECT_EQ(outcome.exit_code, kExitMemory);
+    EXPECT_THAT(outcome.error, StartsWith("shard-0 (rank 0, pid "));
+    EXPECT_THAT(outcome.error, HasSubstr("by the kernel: out of memory"));
+  }
+}
+
 TEST_F(SupervisorTest, AnEarlierKillForMemoryIsNotTheCause) {
   root_.Write("/proc/self/cgroup", "4:memory:/\n");
   root_.Write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "1\n");

@@ -315,7 +315,8 @@ TEST_F(Blocked, ChunkedPromptsAreAdmittedAtAnyStepAsInTgi) {
 
 // G6: MaxWaitSteps, which the router logs at start, holds.
 TEST_F(Blocked, NoLongerThanTheBoundOfTheOrder) {
-  for (const Order order : {Order::kFcfs, Order::kPriority, Order::kShortestPredicted}) {
+  for (const Order order :
+       {Order::kFcfs, Order::kPriority, Order::kShortestPredicted, Order::kLearned}) {
     Config config;
     config.order = order;
     config.max_overtakes = 4;

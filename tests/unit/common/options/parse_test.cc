@@ -174,8 +174,8 @@ TEST(ParseTest, AllErrorsAreReportedEachWithFieldValueAndLimit) {
                   "server.yaml:4: max_best_off: unknown option; did you mean max_best_of? "
                   "`penstock serve --help-all` lists the keys",
                   "server.yaml:5: io_threads: 0: must be an integer from 1 to 64",
-                  "server.yaml:6: order: must be one value: fcfs, longest-prefix, priority or "
-                  "shortest-predicted. Given: a, b",
+                  "server.yaml:6: order: must be one value: fcfs, longest-prefix, priority, "
+                  "shortest-predicted or learned. Given: a, b",
                   "server.yaml:7: version: belongs on the command line, not into a file"));
 }
 

@@ -55,8 +55,9 @@ int main(int argc, char** argv) {
   if (const auto exit = penstock::bench::ExitOfArguments(argc, argv, usage)) return *exit;
   if (argc != 4) {
     std::fputs(usage, stderr);
-    return 1;
+    return 2;
   }
-  return penstock::router::answer::Main(argv[1], std::strtoull(argv[2], nullptr, 10),
-                                        std::strtoull(argv[3], nullptr, 10));
+  return penstock::router::answer::Main(
+      argv[1], penstock::bench::NumberArgument<std::uint64_t>("COUNT", argv[2]),
+      penstock::bench::NumberArgument<std::uint64_t>("SEED", argv[3], 0));
 }

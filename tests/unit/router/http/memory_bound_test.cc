@@ -53,5 +53,52 @@ TEST(MemoryBoundTest, CountsTheBuffersOfTls) {
   EXPECT_EQ(BoundMemory(http, {}).connections - plain, http.max_connections * 96 * kKiB);
 }
 
+TEST(MemoryBoundTest, TheLimitsFollowWhatTheProcessMayTake) {
+  HttpOptions http;
+  http.limits.body_bytes = 16 * kMiB;
+  const auto fitted = [&](std::uint64_t bytes) {
+    HttpOptions options = http;
+    FitMemory(options, {bytes, "ulimit -v", true});
+    return options;
+  };
+  EXPECT_EQ(fitted(0).body_memory, 1024 * kMiB);  // not known
+  EXPECT_EQ(fitted(16384 * kMiB).max_connections, 4096u);
+  EXPECT_EQ(fitted(16384 * kMiB).body_memory, 1024 * kMiB);
+  const HttpOptions small = fitted(1024 * kMiB);
+  EXPECT_EQ(small.body_memory, 128 * kMiB);
+  EXPECT_LE(BoundMemory(small, {}).connections, 256 * kMiB);
+  EXPECT_LE(BoundMemory(small, {}).bodies, 384 * kMiB);
+  // A body of the largest size still fits, and a few connections do.
+  EXPECT_EQ(fitted(64 * kMiB).body_memory, 16 * kMiB);
+  EXPECT_EQ(fitted(64 * kMiB).max_connections, 128u);
+}
+
+TEST(MemoryBoundTest, WarnsOfALimitThatWasSetBelowTheBound) {
+  HttpOptions http;
+  http.limits.body_bytes = 16 * kMiB;
+  MemoryTerms terms{.resident = 40 * kMiB,
+                    .requests = 128,
+                    .max_total_tokens = 4096,
+                    .text_threads = 2,
+                    .cache_blocks = 2048,
+                    .limit = {300 * kMiB, "/sys/fs/cgroup/memory.max", true}};
+  FitMemory(http, terms.limit);
+  EXPECT_EQ(BoundMemory(http, terms).Warning(),
+            "the bound of 4.4 GiB is above the 300.0 MiB that the process may take (limit: "
+            "/sys/fs/cgroup/memory.max): lower --payload-limit, which sets 4.0 GiB of it, or raise "
+            "the limit");
+  EXPECT_THAT(BoundMemory(http, terms).Describe(),
+              ::testing::HasSubstr("The process may take 300.0 MiB (limit: /sys/fs/cgroup/"));
+  http.limits.body_bytes = kMiB;
+  terms.requests = 1000;
+  EXPECT_THAT(BoundMemory(http, terms).Warning(),
+              ::testing::HasSubstr("lower --max-concurrent-requests, which sets 1.0 GiB"));
+  terms.limit.bytes = 16384 * kMiB;
+  EXPECT_EQ(BoundMemory(http, terms).Warning(), "");
+  // Of a machine without a limit the description alone speaks.
+  terms.limit = {300 * kMiB, "the machine's memory", false};
+  EXPECT_EQ(BoundMemory(http, terms).Warning(), "");
+}
+
 }  // namespace
 }  // namespace penstock::router

@@ -71,7 +71,7 @@ constexpr std::pair<std::string_view, std::string_view> kLabels[] = {
      "tokens: `prompt`, `generated`"},
     {"kv_group", "0: layers that keep every position; 1: layers with a window"},
     {"method", "`prefill`, `decode`"},
-    {"order", "`fcfs`, `longest-prefix`, `priority`, `shortest-predicted` (`--order`)"},
+    {"order", "`fcfs`, `longest-prefix`, `priority`, `shortest-predicted`, `learned` (`--order`)"},
     {"outcome", "of spans: `sent`, `dropped`, `failed`; of reloads: `done`, `failed`"},
     {"rank", "number of the shard in its group, from 0"},
     {"reason", "`chunking`"},

@@ -34,6 +34,7 @@ Arrival FullArrival() {
   a.length_given = false;
   a.request_class = RequestClass::kOpenAiChat;
   a.predicted_tokens = 5;
+  a.ranked_tokens = 6;
   a.min_new_tokens = 3;
   a.sampling.do_sample = true;
   a.sampling.temperature = 0.1f;
@@ -64,6 +65,7 @@ TEST(InputLog, EveryFieldOfAnArrivalSurvives) {
   EXPECT_EQ(read.length_given, written.length_given);
   EXPECT_EQ(read.request_class, written.request_class);
   EXPECT_EQ(read.predicted_tokens, written.predicted_tokens);
+  EXPECT_EQ(read.ranked_tokens, written.ranked_tokens);
   EXPECT_EQ(read.min_new_tokens, written.min_new_tokens);
   EXPECT_EQ(read.sampling, written.sampling);
   EXPECT_EQ(read.logprobs, written.logprobs);
@@ -126,6 +128,8 @@ TEST(InputLog, TheConfigSurvives) {
   config.admission = AdmissionMode::kOptimistic;
   config.order = Order::kPriority;
   config.max_overtakes = 8;
+  config.starvation_steps = 11;
+  config.starvation_quantum = 12;
   config.waiting_served_permille = 9;
   config.max_waiting_tokens = 10;
   const std::string log = EncodeLogHeader(config);

@@ -26,7 +26,16 @@ Arrival Request(std::uint64_t id, std::int32_t priority = 0, std::uint32_t predi
 }
 
 RequestQueue Queue(Order order, std::uint32_t capacity = 4096, std::uint32_t bound = 4096) {
-  return {capacity, [order] { return MakeKeyOrder(order); }, order == Order::kFcfs ? 0 : bound};
+  return {capacity, [order] { return MakeKeyOrder(order); }, {order == Order::kFcfs ? 0 : bound}};
+}
+
+// By priority; a request is due after three steps.
+RequestQueue DueAfterThreeSteps(std::uint32_t capacity) {
+  return {capacity, [] { return MakeKeyOrder(Order::kPriority); }, {100, 3}};
+}
+
+const WaitingRequest* Due(RequestQueue& queue) {
+  return queue.Due([](const WaitingRequest&) { return true; });
 }
 
 std::vector<std::uint64_t> AdmitAll(RequestQueue& queue) {
@@ -101,6 +110,41 @@ TEST(RequestQueue, PreemptedRequestsAreFirstByArrival) {
   EXPECT_EQ(queue.After(earlier), &later);
   EXPECT_THAT(earlier.generated, ElementsAre(7, 8));
   EXPECT_THAT(AdmitAll(queue), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(RequestQueue, TheOneThatWaitedLongestIsNextWhenItIsDue) {
+  RequestQueue queue = DueAfterThreeSteps(100);
+  queue.Push(Request(1, 0));
+  queue.CountStep();
+  queue.Push(Request(2, 5));
+  queue.Push(Request(3, 1));
+  queue.CountStep();
+  EXPECT_EQ(Due(queue), nullptr);
+  Work second = queue.Admit(*queue.Front(kGroup));
+  EXPECT_EQ(second.request.request, RequestId(2));
+  EXPECT_FALSE(second.due);
+  queue.CountStep();
+  ASSERT_EQ(Due(queue), queue.Find(RequestId(1)));
+  Work first = queue.Admit(*queue.Front(kGroup));
+  EXPECT_EQ(first.request.request, RequestId(1));
+  EXPECT_TRUE(first.due);
+  EXPECT_EQ(Due(queue), nullptr) << "the third came a step later";
+}
+
+TEST(RequestQueue, ARequestThatYieldedWaitsInItsOrderAsTheYoungest) {
+  RequestQueue queue = DueAfterThreeSteps(2);
+  Work yielded = queue.Admit(queue.Push(Request(1, 5)));
+  queue.Push(Request(2, 9));
+  queue.Push(Request(3, 1));
+  queue.CountStep();
+  yielded.yielded = true;
+  yielded.generated = {7};
+  queue.PushYielded(std::move(yielded));
+  EXPECT_TRUE(queue.full()) << "it takes no place of a new one";
+  EXPECT_THAT(queue.Ran(), ElementsAre(queue.Find(RequestId(1))));
+  for (int step = 0; step < 2; ++step) queue.CountStep();
+  ASSERT_EQ(Due(queue), queue.Find(RequestId(2))) << "those that came before it are due before";
+  EXPECT_THAT(AdmitAll(queue), ElementsAre(2, 3, 1));
 }
 
 TEST(RequestQueue, TheOldestIsFirstAtTheBound) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scheduler/order/request_queue.h"
@@ -35,7 +36,7 @@ class Turns : public ::testing::Test {
     return admitted.request.request.value();
   }
 
-  RequestQueue queue_{100, [] { return MakeKeyOrder(Order::kPriority); }, 100};
+  RequestQueue queue_{100, [] { return MakeKeyOrder(Order::kPriority); }, {100, 3}};
 };
 
 TEST_F(Turns, TheTenantThatWasServedLeastIsNext) {
@@ -105,6 +106,34 @@ TEST_F(Turns, TheFirstOfATenantWaitsForTheFront) {
   std::vector<RequestId> firsts;
   queue_.AddFirsts(firsts);
   EXPECT_THAT(firsts, ElementsAre(RequestId(1), RequestId(2)));
+}
+
+TEST_F(Turns, ARequestIsDueInItsTenantsTurn) {
+  Push(1, "a", 1, 0);
+  Push(2, "b", 1, 0);
+  Push(3, "b", 1, 9);
+  for (int step = 0; step < 3; ++step) queue_.CountStep();
+  const auto due = [this](const std::string& fitting) {
+    const WaitingRequest* found = queue_.Due([&](const WaitingRequest& request) {
+      return fitting.find(request.request.account) != std::string::npos;
+    });
+    return found == nullptr ? 0 : found->request.request.value();
+  };
+  EXPECT_EQ(due("ab"), 1u);
+  EXPECT_EQ(due("b"), 2u) << "a is passed over if nothing of it fits";
+  EXPECT_EQ(Admit(10), 1u);
+  EXPECT_EQ(due("ab"), 2u);
+  EXPECT_EQ(Admit(10), 2u) << "before the one with more priority";
+}
+
+TEST_F(Turns, AYieldedRequestComesLastAmongEquallyServedTenants) {
+  Push(1, "a");
+  Work yielded = queue_.Admit(*queue_.Front(kTurnGroup));
+  Push(2, "b");
+  yielded.yielded = true;
+  queue_.PushYielded(std::move(yielded));
+  EXPECT_EQ(Admit(0), 2u);
+  EXPECT_EQ(Admit(0), 1u);
 }
 
 }  // namespace

@@ -1,9 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "common/status.h"
-#include "shard/executor/free_memory.h"
 #include "shard/executor/memory_plan.h"
-#include "tests/unit/support/temp_folder.h"
 
 namespace penstock::shard {
 namespace {
@@ -227,72 +225,6 @@ TEST(DescribeMemoryPlan, NamesTheStatesOfASequence) {
   needs.state_bytes = 75 * kMiB;
   EXPECT_THAT(*DescribeMemoryPlan(needs, 320 * kMiB),
               HasSubstr("(2.0 KiB per token; 75.0 MiB of states per sequence)"));
-}
-
-class FreeMemoryTest : public testing::Test {
- protected:
-  void SetUp() override {
-    Write("/proc/meminfo", "MemTotal:       4000 kB\nMemAvailable:   2000 kB\n");
-    Write("/proc/self/cgroup", "0::/outer/inner\n");
-  }
-  void Write(const std::string& path, const std::string& text) { folder_.Write(path, text); }
-
-  const TempFolder folder_;
-  const std::string& root_ = folder_.path();
-};
-
-TEST_F(FreeMemoryTest, IsMemAvailable) {
-  EXPECT_EQ(FreeMemory(root_)->bytes, 2000u * 1024);
-  EXPECT_EQ(FreeMemory(root_)->limit, "the machine's memory");
-}
-
-TEST_F(FreeMemoryTest, IsBoundedByEveryParentControlGroup) {
-  Write("/sys/fs/cgroup/outer/inner/memory.max", "max\n");
-  Write("/sys/fs/cgroup/outer/inner/memory.current", "1\n");
-  Write("/sys/fs/cgroup/outer/memory.max", "900000\n");
-  Write("/sys/fs/cgroup/outer/memory.current", "200000\n");
-  EXPECT_EQ(FreeMemory(root_)->bytes, 700000u);
-  EXPECT_EQ(FreeMemory(root_)->limit, "/sys/fs/cgroup/outer/memory.max");
-}
-
-TEST_F(FreeMemoryTest, IsBoundedByAGroupOfVersion1) {
-  Write("/proc/self/cgroup", "4:cpu,memory:/outer/inner\n1:name=systemd:/outer\n0::/\n");
-  const std::string folder = "/sys/fs/cgroup/memory/outer/inner";
-  Write(folder + "/memory.limit_in_bytes", "9223372036854771712\n");
-  Write(folder + "/memory.usage_in_bytes", "1000\n");
-  EXPECT_EQ(FreeMemory(root_)->bytes, 2000u * 1024);
-  Write("/sys/fs/cgroup/memory/outer/memory.limit_in_bytes", "600000\n");
-  Write("/sys/fs/cgroup/memory/outer/memory.usage_in_bytes", "200000\n");
-  EXPECT_EQ(FreeMemory(root_)->bytes, 400000u);
-  EXPECT_EQ(FreeMemory(root_)->limit, "/sys/fs/cgroup/memory/outer/memory.limit_in_bytes");
-}
-
-// The path is that of the host, which the container does not see.
-TEST_F(FreeMemoryTest, IsBoundedByTheGroupOfAContainer) {
-  Write("/proc/self/cgroup", "4:memory:/docker/4a25\n");
-  Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "600000\n");
-  Write("/sys/fs/cgroup/memory/memory.usage_in_bytes", "200000\n");
-  EXPECT_EQ(FreeMemory(root_)->bytes, 400000u);
-}
-
-TEST_F(FreeMemoryTest, IsBoundedByUlimit) {
-  Write("/proc/self/limits",
-        "Limit                     Soft Limit           Hard Limit           Units     \n"
-        "Max address space         1024000              unlimited            bytes     \n");
-  Write("/proc/self/status", "Name:\tpenstock\nVmSize:\t     600 kB\n");
-  EXPECT_EQ(FreeMemory(root_)->bytes, 400u * 1024);
-  EXPECT_EQ(FreeMemory(root_)->limit, "ulimit -v");
-}
-
-TEST_F(FreeMemoryTest, IsZeroAboveTheLimit) {
-  Write("/sys/fs/cgroup/outer/inner/memory.max", "100\n");
-  Write("/sys/fs/cgroup/outer/inner/memory.current", "200\n");
-  EXPECT_EQ(FreeMemory(root_)->bytes, 0u);
-}
-
-TEST_F(FreeMemoryTest, FailsWithoutMemAvailable) {
-  Write("/proc/meminfo", "MemTotal:       4000 kB\n");
-  EXPECT_FALSE(FreeMemory(root_).ok());
 }
 
 }  // namespace
