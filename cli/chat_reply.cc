@@ -11,6 +11,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kMaxDepth = 32;
+constexpr double kLeastForRate = 0.01;  // seconds
 
 // The value at a path of keys ("delta.content"); null if there is none.
 const json::value* At(const json::value& root, std::string_view path) {
@@ -74,12 +75,14 @@ std::string ChatReply::Stats() const {
   using Seconds = std::chrono::duration<double>;
   const std::uint64_t tokens = tokens_ > 0 ? tokens_ : pieces_;
   const double decode = Seconds(last_ - first_).count();
-  char line[200];
-  std::snprintf(line, sizeof line, "%llu tokens, %.1f tokens/s, first after %.2f s",
-                static_cast<unsigned long long>(tokens),
-                decode > 0 ? static_cast<double>(tokens - 1) / decode : 0.0,
-                Seconds(first_ - begin_).count());
-  std::string text = line;
+  char line[100];
+  std::string text = std::to_string(tokens) + " tokens";
+  if (decode >= kLeastForRate) {
+    std::snprintf(line, sizeof line, ", %.1f tokens/s", static_cast<double>(tokens - 1) / decode);
+    text += line;
+  }
+  std::snprintf(line, sizeof line, ", first after %.2f s", Seconds(first_ - begin_).count());
+  text += line;
   if (tokens_ == 0) return text + "; the server named no usage";
   return text + "; prompt " + std::to_string(prompt_) + " tokens, " + std::to_string(cached_) +
          " of them cached";

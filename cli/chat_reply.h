@@ -28,7 +28,8 @@ class ChatReply {
   const std::string& error() const { return error_; }  // that the stream named
   bool done() const { return done_; }                  // the stream was complete
 
-  // "12 tokens, 34.5 tokens/s, first after 0.12 s; prompt 40 tokens, 32 of them cached".
+  // "12 tokens, 34.5 tokens/s, first after 0.12 s; prompt 40 tokens, 32 of them cached". An answer
+  // that came at once has no rate.
   std::string Stats() const;
 
  private:

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
 #include "cli/commands.h"
 #include "cli/demo_model.h"
@@ -66,15 +67,17 @@ std::string FindFolder(const options::Values& values, Findings& findings) {
   return "";
 }
 
-// Whether the model can be served. Each check needs what the one before it found.
-bool CheckModel(const options::Values& values, const launcher::Machine& machine,
-                Findings& findings) {
-  Append(findings, CheckModelFiles(values.GetString("model-id")));
+// What the model needs, if it can be served. Each check needs what the one before it found.
+std::optional<MemoryNeeds> CheckModel(const options::Values& values,
+                                      const launcher::Machine& machine, Findings& findings) {
+  Append(findings,
+         CheckModelFiles(values.GetString("model-id"), values.GetString("tokenizer-config-path")));
   const bool whole =
       findings.back().ok() || findings.back().problem.find("template") != std::string::npos;
-  if (!whole) return false;
-  findings.push_back(CheckModelRuns(values, machine));
-  return findings.back().ok();
+  if (!whole) return std::nullopt;
+  const auto needs = AskMemoryNeeds(values, machine);
+  findings.push_back(CheckModelRuns(needs));
+  return findings.back().ok() ? std::make_optional(*needs) : std::nullopt;
 }
 
 Findings CheckStart(options::Values values, const launcher::Machine& machine) {
@@ -84,17 +87,20 @@ Findings CheckStart(options::Values values, const launcher::Machine& machine) {
   findings.push_back(CheckPrograms(machine));
   const Finding device = CheckDevice(values, machine);
   findings.push_back(device);
-  const bool downloads = !values.GetString("model-id").empty() &&
-                         !std::filesystem::is_directory(values.GetString("model-id"));
+  const std::string& model = values.GetString("model-id");
+  const HubUse hub = {.cache = OfflineSettings(values).cache,
+                      .named = !model.empty() && !std::filesystem::is_directory(model),
+                      .complete = !folder.empty()};
+  std::optional<MemoryNeeds> needs;
   const Findings tls = CheckTls(values);
   if (!folder.empty() && device.ok() && values.Set("model-id", folder).ok()) {
-    const bool served = CheckModel(values, machine, findings);
+    needs = CheckModel(values, machine, findings);
     // Wrong TLS files would be named twice.
-    if (served && std::ranges::all_of(tls, &Finding::ok)) {
+    if (needs && std::ranges::all_of(tls, &Finding::ok)) {
       findings.push_back(CheckRouterStarts(values, machine));
     }
   }
-  Append(findings, CheckFolders(values, OfflineSettings(values).cache, downloads));
+  Append(findings, CheckFolders(values, hub, needs ? needs->weights : 0));
   findings.push_back(
       CheckPort(values.GetString("hostname"), static_cast<int>(values.GetInt("port"))));
   Append(findings, tls);

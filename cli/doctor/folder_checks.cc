@@ -3,6 +3,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -19,6 +20,16 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLeastForModels = 1ull << 30;
 constexpr std::uint64_t kLeast = 1 << 20;
+
+// Bytes of the files of a folder.
+std::uint64_t FileBytes(const fs::path& folder) {
+  std::uint64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.is_regular_file(error)) bytes += entry.file_size(error);
+  }
+  return bytes;
+}
 
 // The folder, or the nearest part of its path that exists.
 fs::path Existing(fs::path path) {
@@ -46,15 +57,21 @@ Finding CheckFolder(const std::string& name, const std::string& folder, std::uin
   if (free >= least_free) {
     return Good(name + " " + folder + " can be written, " + HumanBytes(free) + " free");
   }
-  return Bad(name + " " + folder + ": the disk is full, " + HumanBytes(free) + " free",
+  return Bad(name + " " + folder + ": the disk is full, " + HumanBytes(free) + " free of " +
+                 HumanBytes(least_free) + " needed",
              "removing models (`penstock models`), or a folder on another disk");
 }
 
-Findings CheckFolders(const options::Values& values, const std::string& hub_cache, bool downloads) {
+Findings CheckFolders(const options::Values& values, const HubUse& hub, std::uint64_t weights) {
   Findings findings;
-  if (downloads) findings.push_back(CheckFolder("hub cache", hub_cache, kLeastForModels));
+  if (hub.named) {
+    findings.push_back(
+        CheckFolder("hub cache", hub.cache, hub.complete ? kLeast : kLeastForModels));
+  }
   if (const std::string& kept = values.GetString("weights-cache"); !kept.empty()) {
-    findings.push_back(CheckFolder("--weights-cache", kept, kLeast));
+    // A file of an earlier start is used again or replaced.
+    const std::uint64_t missing = weights - std::min(weights, FileBytes(kept));
+    findings.push_back(CheckFolder("--weights-cache", kept, std::max(missing, kLeast)));
   }
   const std::string sockets = launcher::SocketBase(values.GetString("socket-dir"));
   findings.push_back(CheckFolder("socket folder", sockets, kLeast));

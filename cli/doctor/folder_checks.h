@@ -12,7 +12,14 @@ namespace penstock::cli {
 // Whether the folder, or the nearest one above it that exists, can be written and has space.
 Finding CheckFolder(const std::string& name, const std::string& folder, std::uint64_t least_free);
 
-// The hub cache (if `downloads`), the weights cache, and the folder of sockets.
-Findings CheckFolders(const options::Values& values, const std::string& hub_cache, bool downloads);
+struct HubUse {
+  std::string cache;
+  bool named = false;     // --model-id is a model of the hub
+  bool complete = false;  // it is in the cache
+};
+
+// The hub cache, the weights cache, and the folder of sockets. `weights`: bytes of the weights of
+// the model; 0: unknown.
+Findings CheckFolders(const options::Values& values, const HubUse& hub, std::uint64_t weights);
 
 }  // namespace penstock::cli

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <set>
 
-#include "cli/memory_needs.h"
+#include "common/exit_codes.h"
 #include "common/human_bytes.h"
 #include "common/json_parse.h"
 #include "common/status.h"
@@ -63,7 +63,8 @@ bool HasTemplate(const std::string& folder) {
   return config.ok() && config->is_object() && config->as_object().contains("chat_template");
 }
 
-Finding CheckTemplate(const std::string& folder) {
+Finding CheckTemplate(const std::string& folder, const std::string& other) {
+  if (!other.empty()) return Good("the chat template is that of " + other);
   if (HasTemplate(folder)) return Good("the model has a chat template");
   return Bad(folder + " has no chat template, so /v1/chat/completions is refused",
              "--tokenizer-config-path FILE, a chat model, or /v1/completions");
@@ -115,7 +116,7 @@ std::string AdviceFor(const std::string& error) {
 
 }  // namespace
 
-Findings CheckModelFiles(const std::string& folder) {
+Findings CheckModelFiles(const std::string& folder, const std::string& other_template) {
   const absl::Status files = launcher::CheckModelFolder(folder, launcher::ModelUse::kWeights);
   if (!files.ok()) {
     return {Bad(Message(files),
@@ -123,11 +124,10 @@ Findings CheckModelFiles(const std::string& folder) {
                 "penstock serve MODEL --download-only")};
   }
   return {Good("config.json, tokenizer.json and weights are in " + folder), CheckReadable(folder),
-          CheckTokenizer(folder), CheckWeightFiles(folder), CheckTemplate(folder)};
+          CheckTokenizer(folder), CheckWeightFiles(folder), CheckTemplate(folder, other_template)};
 }
 
-Finding CheckModelRuns(const options::Values& values, const launcher::Machine& machine) {
-  const auto needs = AskMemoryNeeds(values, machine);
+Finding CheckModelRuns(const absl::StatusOr<MemoryNeeds>& needs) {
   if (!needs.ok()) {
     const std::string error = Message(needs.status());
     return Bad(error, AdviceFor(error));
@@ -144,9 +144,13 @@ Finding CheckModelRuns(const options::Values& values, const launcher::Machine& m
 
 Finding CheckRouterStarts(const options::Values& values, launcher::Machine machine) {
   machine.socket_prefix = "unused";
-  const auto plan = launcher::MakeLaunchPlan(values, machine);
+  auto plan = launcher::MakeLaunchPlan(values, machine);
   if (!plan.ok()) return Bad(Message(plan.status()), kCorrectIt);
+  plan->router.arguments.emplace_back("--check-chat");
   const launcher::Problem problem = launcher::CheckRouter(plan->router);
+  if (problem.exit_code == kExitModel) {
+    return Bad(problem.error, "downloading the model again, or --tokenizer-config-path FILE");
+  }
   if (!problem.error.empty()) return Bad(problem.error, kCorrectIt);
   return Good("the router accepts keys, chat template and log files");
 }

@@ -74,7 +74,8 @@ Finding CheckHealth(const std::string& url, const absl::StatusOr<HttpAnswer>& an
   if (!answer.ok()) {
     return Bad(
         url + " cannot be reached: " + Message(answer.status()),
-        "the address that the launcher prints; --hostname 0.0.0.0 listens for other machines");
+        "the address that the launcher prints, or `penstock serve --demo`, which starts a server; "
+        "--hostname 0.0.0.0 listens for other machines");
   }
   if (answer->status == 200) return Good(url + " is ready");
   return Bad(url + " is not ready: GET /health gives " + std::to_string(answer->status) + " " +

@@ -102,6 +102,7 @@ class App {
   std::optional<Failure> StartHttp();
   void ReadAgain();
   void SayMemoryBound(const HttpOptions& http, const MemoryLimit& limit) const;
+  absl::Status TryChat() const;
   int Check();
   int Report(const Failure& failure);
   int Serve();
@@ -124,6 +125,7 @@ class App {
   std::shared_ptr<const RankModel> ranks_;  // null: there is none
   std::shared_ptr<const text::Tokenizer> tokenizer_;
   std::shared_ptr<const text::ChatTemplate> chat_;
+  absl::Status no_chat_;               // why chat_ is null
   std::unique_ptr<GroupFleet> fleet_;  // outlives the engine, which returns lost links to it
   std::unique_ptr<GenerationService> engine_;
   std::shared_ptr<OtlpExporter> traces_;  // null: traces are off
@@ -158,18 +160,18 @@ std::optional<Failure> App::LoadText() {
   tokenizer_ = *std::move(tokenizer);
   const auto source = FindChatSource(*tokenizer_, values_.GetString("tokenizer-config-path"));
   if (absl::IsInvalidArgument(source.status())) return Failure{kExitUsage, source.status()};
-  auto status = source.status();
+  no_chat_ = source.status();
   if (source.ok()) {
     answer_format_ = &FormatOf(values_, *source);
     reasons_ = ShowsReasoning(*answer_format_, source->plain);
     template_has_tools_ = source->plain.find("tools") != std::string::npos;
     template_has_developer_ = source->plain.find("developer") != std::string::npos;
     auto chat = text::ChatTemplate::With(*tokenizer_, source->plain, source->with_tools);
-    status = chat.status();
+    no_chat_ = chat.status();
     if (chat.ok()) chat_ = *std::move(chat);
   }
-  if (!status.ok())
-    log::Warn("chats are refused: " + Message(status) +
+  if (!no_chat_.ok())
+    log::Warn("chats are refused: " + Message(no_chat_) +
               "; --tokenizer-config-path gives another template");
   return std::nullopt;
 }
@@ -345,15 +347,30 @@ std::optional<Failure> App::CheckOutputs() {
   return std::nullopt;
 }
 
+// A chat template with a wrong name or filter compiles, and fails when it is used.
+absl::Status App::TryChat() const {
+  if (absl::IsNotFound(no_chat_)) return absl::OkStatus();  // the model is for completions
+  if (!no_chat_.ok()) return WithContext(no_chat_, "the chat template cannot be used");
+  const absl::Status tried =
+      chat_->Render({.messages_json = R"([{"role":"user","content":"Hello"}])"}).status();
+  return WithContext(tried, "the chat template fails for one message of a user");
+}
+
 // Checks everything that needs no shards.
 int App::Check() {
+  const bool chat = values_.GetBool("check-chat");
   std::optional<Failure> failure = CheckOutputs();
   if (!failure) failure = LoadAccess();
   if (!failure) failure = LoadRanks();
   if (const auto fleet = FleetSettings(values_, notifier_.active()); !failure && !fleet.ok()) {
     failure = Failure{kExitUsage, fleet.status()};
   }
-  if (!failure && !values_.GetString("tokenizer-config-path").empty()) failure = LoadText();
+  if (!failure && (chat || !values_.GetString("tokenizer-config-path").empty())) {
+    failure = LoadText();
+  }
+  if (const auto tried = !failure && chat ? TryChat() : absl::OkStatus(); !tried.ok()) {
+    failure = Failure{kExitModel, tried};
+  }
   if (!failure) return kExitOk;
   std::puts(Message(failure->status).c_str());
   return failure->exit_code;
@@ -397,7 +414,7 @@ int App::Serve() {
 }
 
 int App::Run() {
-  if (values_.GetBool("check")) return Check();
+  if (values_.GetBool("check") || values_.GetBool("check-chat")) return Check();
   for (const std::string& warning : NoEffectWarnings(values_)) log::Warn(warning);
   const std::string files = OpenFilesWarning(HttpSettings(values_), RaiseOpenFiles());
   if (!files.empty()) log::Warn(files);

@@ -161,6 +161,14 @@ def test_the_live_view_names_the_queue_and_the_time_of_a_request(page, serve):
     page.wait("document.querySelectorAll('#hour li').length > 0")
 
 
+def test_a_view_scrolls_alone(page, serve):
+    page.call("Emulation.setDeviceMetricsOverride", width=1000, height=500, deviceScaleFactor=1, mobile=False)
+    open_page(page, serve("--tokens", "echo"))
+    for view in ("chat", "live"):
+        page.run(f"document.getElementById('tab-{view}').click()")
+        assert page.run("document.documentElement.scrollHeight <= innerHeight"), f"{view} has two scroll bars"
+
+
 def test_tabs_are_used_with_the_keyboard(page, serve):
     open_page(page, serve("--tokens", "echo"))
     page.run("document.getElementById('tab-chat').focus()")

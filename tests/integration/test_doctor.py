@@ -18,7 +18,7 @@ from penstock_testing import BIN, DEMO_MODEL, Server
 PENSTOCK = BIN / "penstock"
 
 
-def doctor(*arguments, env=None, program=PENSTOCK, limits=(), options=("--port", "0")):
+def doctor(*arguments, env=None, program=PENSTOCK, limits=(), options=("--port", "0"), within=()):
     """(exit code, problems) of a run."""
     clean = {k: v for k, v in os.environ.items()
              if not k.startswith("PENSTOCK_") and "proxy" not in k.lower()}
@@ -27,7 +27,7 @@ def doctor(*arguments, env=None, program=PENSTOCK, limits=(), options=("--port",
         for limit, value in limits:
             resource.setrlimit(limit, (value, value))
 
-    done = subprocess.run([program, "doctor", *map(str, arguments), *options],
+    done = subprocess.run([*within, program, "doctor", *map(str, arguments), *options],
                           env={**clean, **(env or {})}, capture_output=True, text=True, timeout=60,
                           preexec_fn=lower if limits else None)
     problems = [line for line in done.stdout.splitlines() if line.startswith("problem: ")]
@@ -150,6 +150,38 @@ def test_a_missing_chat_template(model):
     assert "no chat template" in said and "try --tokenizer-config-path FILE" in said
 
 
+TEMPLATE = "{% for message in messages %}{{ message.content }}{% endfor %}"
+
+
+@pytest.mark.parametrize("place", ["chat_template.jinja", "tokenizer_config.json", "--tokenizer-config-path"])
+@pytest.mark.parametrize("mistake, said", [
+    (TEMPLATE.replace("{% endfor %}", ""), "the chat template cannot be used: syntax error: "),
+    (TEMPLATE.replace("%}", "}", 1), "the chat template cannot be used: syntax error: "),
+    (TEMPLATE.replace("content", "content | lowre"), "the chat template fails for one message of a user: "),
+])
+def test_a_mistake_in_the_chat_template(model, tmp_path, place, mistake, said):
+    def put(template):
+        if place.endswith(".jinja"):
+            (model / place).write_text(template)
+            return ()
+        path = model / place if place.endswith(".json") else tmp_path / "other.json"
+        config = json.loads((model / "tokenizer_config.json").read_text())
+        path.write_text(json.dumps({**config, "chat_template": template}))
+        return ("--tokenizer-config-path", path) if place.startswith("--") else ()
+
+    assert doctor(model, *put(TEMPLATE)) == ""
+    [problem] = doctor(model, *put(mistake)).splitlines()
+    assert said in problem and "--tokenizer-config-path FILE" in problem
+
+
+def test_a_template_elsewhere_stands_for_a_missing_one(model, tmp_path):
+    config = json.loads((model / "tokenizer_config.json").read_text())
+    (tmp_path / "other.json").write_text(json.dumps(config))
+    config.pop("chat_template")
+    (model / "tokenizer_config.json").write_text(json.dumps(config))
+    assert doctor(model, "--tokenizer-config-path", tmp_path / "other.json") == ""
+
+
 @pytest.mark.parametrize("options, said", [
     (("--api-keys-file", "absent"), "--api-keys-file absent: cannot be read"),
     (("--tokenizer-config-path", "absent"), "--tokenizer-config-path absent: cannot be read"),
@@ -243,6 +275,35 @@ def test_a_hub_cache_that_cannot_be_made(tmp_path):
 def test_a_weights_cache_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     assert "--weights-cache" in doctor("--weights-cache", tmp_path / "file" / "kept")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """small_disk(bytes): (words that run a program with a disk of this size, the folder of the disk)."""
+    if not shutil.which("bwrap"):
+        pytest.skip("bwrap is not installed (deploy/bootstrap --tests installs it)")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    words = ["bwrap", "--dev-bind", "/", "/", "--size"]
+    works = subprocess.run([*words, "4096", "--tmpfs", folder, "true"], capture_output=True, text=True, timeout=60)
+    if works.returncode != 0:
+        pytest.skip(f"bwrap may make no disk here: {works.stderr.strip()}")
+    return lambda size: ([*words, str(size), "--tmpfs", str(folder)], folder)
+
+
+def test_a_hub_cache_without_room(small_disk):
+    words, folder = small_disk(64 << 20)
+    said = doctor("org/model", within=words, env={"HF_HUB_CACHE": str(folder / "hub")})
+    assert f"hub cache {folder}/hub: the disk is full, 64.0 MiB free of 1.0 GiB needed" in said
+
+
+def test_a_weights_cache_without_room_for_this_model(small_disk):
+    weights = (DEMO_MODEL / "model.safetensors").stat().st_size
+    words, folder = small_disk(weights // 2)
+    said = doctor(DEMO_MODEL, "--weights-cache", folder, within=words)
+    assert f"--weights-cache {folder}: the disk is full" in said and "another disk" in said
+    words, folder = small_disk(weights * 4)
+    assert doctor(DEMO_MODEL, "--weights-cache", folder, within=words) == ""
 
 
 def test_a_folder_of_sockets_that_others_reach(tmp_path):

@@ -66,6 +66,14 @@ def test_the_values_of_the_kubernetes_page_exist():
 
 def test_the_readme_links_what_is_there():
     text = (REPOSITORY / "README.md").read_text()
-    links = [link for link in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in link]
+    links = [link for link in re.findall(r'(?:\]\(|src="|srcset=")([^)#"\s]+)', text) if "://" not in link]
     assert "docs/README.md" in links
     assert [link for link in links if not (REPOSITORY / link).exists()] == []
+
+
+def test_the_pictures_of_the_pages_are_there_and_small():
+    named = {page.parent / name for page in [REPOSITORY / "README.md", *DOCS.rglob("*.md")]
+             for name in re.findall(r'(?:!\[[^]]*\]\(|src="|srcset=")([^)"\s]+)', page.read_text())}
+    assert {path.name for path in named} >= {"live-light.png", "live-dark.png"}
+    assert [path for path in named if not path.exists()] == []
+    assert [path.name for path in named if path.stat().st_size > 120_000] == []

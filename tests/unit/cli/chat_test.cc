@@ -53,6 +53,12 @@ TEST_F(ChatReplyTest, CountsTokensByTheUsage) {
             "11 tokens, 10.0 tokens/s, first after 0.50 s; prompt 40 tokens, 32 of them cached");
 }
 
+TEST_F(ChatReplyTest, AnAnswerThatCameAtOnceHasNoRate) {
+  Feed("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n", 500);
+  Feed("data: {\"choices\":[{\"delta\":{\"content\":\"b\"}}]}\n\n", 500);
+  EXPECT_EQ(reply_.Stats(), "2 tokens, first after 0.50 s; the server named no usage");
+}
+
 TEST_F(ChatReplyTest, AnErrorInTheStreamIsKept) {
   Feed("data: {\"error\":{\"message\":\"a rank was lost\"}}\n\n", 1);
   EXPECT_EQ(reply_.error(), "a rank was lost");

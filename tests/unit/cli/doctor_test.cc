@@ -87,7 +87,7 @@ class ModelFilesTest : public ::testing::Test {
   // The problems that all checks find.
   std::string Problems() {
     std::string text;
-    for (const Finding& finding : CheckModelFiles(dir_.path())) text += finding.problem;
+    for (const Finding& finding : CheckModelFiles(dir_.path(), "")) text += finding.problem;
     return text;
   }
 
