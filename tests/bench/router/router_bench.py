@@ -186,7 +186,8 @@ def table(points):
     lines = ["| router | streams | rows | tokens per CPU second | per second "
              "| one-token requests per CPU second | per second |",
              "|---|---:|---:|---:|---:|---:|---:|"]
-    lines += [f"| {shown_name(each['router'])} | {each['streams']} | {each['rows']} | {cell(each['streamed'], 'tokens')} "
+    lines += [f"| {shown_name(each['router'])} | {each['streams']} | {each['rows']} "
+              f"| {cell(each['streamed'], 'tokens')} "
               f"| {cell(each['one_token_requests'], 'requests')} |" for each in points]
     return "\n".join(lines)
 
