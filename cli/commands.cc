@@ -70,6 +70,8 @@ int Replay(Words words) {
   return RunProgram("penstock-replay", "penstock replay", words);
 }
 
+int RunPlan(Words words) { return RunProgram("penstock-plan", "penstock plan", words); }
+
 int Help(Words words) {
   const Command* command = words.empty() ? nullptr : FindCommand(words.front());
   if (!words.empty() && command == nullptr) return NoSuchCommand(words.front());
@@ -110,6 +112,8 @@ constexpr Command kCommands[] = {
      ModelsOptions},
     {"replay", "FILE [options]", "Runs a recorded log again, without a model.", Replay, nullptr,
      true},
+    {"plan", "--model MODEL --machines FILE [options]",
+     "Finds the groups and settings that serve a load within an objective.", RunPlan},
     {"completion", "bash|zsh|fish", "Prints a completion script for a shell.", RunCompletion},
     {"man", "", "Prints the manual page in roff.", RunMan},
     {"help", "[COMMAND]", "Prints this list, or the options of a command.", Help},

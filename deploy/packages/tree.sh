@@ -9,7 +9,7 @@ BIN=${PENSTOCK_BUILD_DIR:-build}/bin
 OUT=${PENSTOCK_PACKAGE_DIR:-build/packages}
 # What an operator uses.
 OPERATOR_PROGRAMS=(penstock penstock-launcher penstock-router penstock-shard penstock-bench penstock-replay
-  penstock-split)
+  penstock-split penstock-plan)
 # Other names of a program. A program reads the name by which it is started.
 ALIASES=(text-generation-launcher=penstock-launcher text-generation-router=penstock-router)
 SHARE=share/penstock

@@ -35,6 +35,20 @@ struct StepTerms {
   }
 };
 
+// Sizes of a decoder with gated MLPs and one head.
+struct ModelShape {
+  double layers = 0;
+  double hidden = 0;
+  double query_heads = 0;
+  double kv_heads = 0;
+  double head_size = 0;
+  double ffn = 0;
+  double vocabulary = 0;
+
+  // Of the linear layers, without embedding and head.
+  double LinearParameters() const;
+};
+
 class MachineModel {
  public:
   // "h100-llama-3-8b-tp1": machine (a100, h100, h200), model (llama-3-8b, llama-3-70b), tensor
@@ -43,13 +57,22 @@ class MachineModel {
   static std::optional<MachineModel> Find(std::string_view name);
   static std::vector<std::string> Names();
 
+  // The generic variant for any shape. nullopt if `machine` is not one of Machines(), or has no
+  // arithmetic for 8-bit weights. The all-reduce term was measured for 2, 4 and 8 ranks; other
+  // numbers take that of 8.
+  static std::optional<MachineModel> Generic(std::string_view machine, const ModelShape& shape,
+                                             int ranks, bool fp8);
+  static std::vector<std::string_view> Machines();
+  // "llama-3-8b" or "llama-3-70b".
+  static std::optional<ModelShape> ShapeNamed(std::string_view name);
+
   StepTerms Terms(const StepShape& step) const;
   // The sum of the terms, to the nanosecond. An empty step takes no time.
   Duration StepTime(const StepShape& step) const;
 
  private:
   struct Machine;
-  struct Shape;
+  struct Constants;
   struct LinearRow {
     double stream_ms = 0;  // reading all weights once
     double token_us = 0;   // arithmetic of one token
@@ -57,9 +80,9 @@ class MachineModel {
   };
   struct Entry;
 
-  MachineModel(const Machine& machine, const Shape& shape, LinearRow row, int ranks)
-      : machine_(&machine), shape_(&shape), row_(row), ranks_(ranks) {}
-  static LinearRow GenericRow(const Machine& machine, const Shape& shape, int ranks, bool fp8);
+  MachineModel(const Machine& machine, const ModelShape& shape, LinearRow row, int ranks)
+      : machine_(&machine), shape_(shape), row_(row), ranks_(ranks) {}
+  static LinearRow GenericRow(const Machine& machine, const ModelShape& shape, int ranks, bool fp8);
   static const std::vector<Entry>& Entries();
 
   double KvHeads() const;
@@ -67,7 +90,7 @@ class MachineModel {
   double Head(double sequences) const;
 
   const Machine* machine_;  // constants
-  const Shape* shape_;
+  ModelShape shape_;
   LinearRow row_;
   double ranks_;
 };

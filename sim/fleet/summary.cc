@@ -13,6 +13,11 @@ Duration Normalised(const RequestRecord& record) {
   return (*record.end - record.arrival) / std::max(1U, record.output_tokens);
 }
 
+// 0 for an answer of one token.
+Duration InterToken(const RequestRecord& record) {
+  return (*record.end - *record.first_token) / std::max(1U, std::max(1U, record.output_tokens) - 1);
+}
+
 bool Within(Duration value, const std::optional<Duration>& bound) {
   return !bound || value <= *bound;
 }
@@ -29,7 +34,8 @@ double Imbalance(const std::vector<std::uint64_t>& computed) {
 bool Objective::Met(const RequestRecord& record) const {
   if (!record.ok() || !record.first_token) return false;
   return Within(*record.first_token - record.arrival, ttft) &&
-         Within(record.worst_gap, worst_gap) && Within(Normalised(record), normalised);
+         Within(record.worst_gap, worst_gap) && Within(Normalised(record), normalised) &&
+         Within(InterToken(record), inter_token);
 }
 
 Summary Summarise(const FleetResult& result, const Objective& objective) {

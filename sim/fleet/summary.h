@@ -16,6 +16,8 @@ struct Objective {
   std::optional<Duration> ttft;        // arrival to first token
   std::optional<Duration> worst_gap;   // longest time between two tokens
   std::optional<Duration> normalised;  // end to end per output token
+  // Mean time between two tokens of the request.
+  std::optional<Duration> inter_token = std::nullopt;
 
   bool Met(const RequestRecord& record) const;
 };

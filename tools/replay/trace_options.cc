@@ -1,7 +1,6 @@
 #include "tools/replay/trace_options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 #include <vector>
 
@@ -11,50 +10,20 @@
 #include "common/status.h"
 #include "scheduler/cost/machine_model.h"
 #include "sim/fleet/forecasts.h"
-#include "sim/trace/read_trace.h"
 #include "sim/trace/shape_trace.h"
 #include "tools/replay/policies.h"
 #include "tools/replay/trace_rows.h"
+#include "tools/replay/workload.h"
 
 namespace penstock::replay {
 namespace {
 
 using options::Values;
 
+constexpr int kUniformRows = 1000;
+
 std::uint32_t CountOf(const Values& values, std::string_view name) {
   return static_cast<std::uint32_t>(values.GetInt(name));
-}
-
-// "32-512", or "64" for one length.
-absl::StatusOr<sim::LengthRange> ReadRange(const Values& values, std::string_view name) {
-  const std::string& text = values.GetString(name);
-  const char* const end = text.data() + text.size();
-  sim::LengthRange range;
-  const auto low = std::from_chars(text.data(), end, range.low);
-  range.high = range.low;
-  std::from_chars_result high = low;
-  if (low.ec == std::errc() && low.ptr != end && *low.ptr == '-') {
-    high = std::from_chars(low.ptr + 1, end, range.high);
-  }
-  if (high.ec != std::errc() || high.ptr != end || range.low < 1 || range.high < range.low ||
-      range.high > sim::kMaxTraceTokens) {
-    return BadOption(name, text, "LOW-HIGH with 1 <= LOW <= HIGH <= 1048576");
-  }
-  return range;
-}
-
-absl::StatusOr<sim::Trace> ReadWorkload(const std::string& source, const Values& values) {
-  const auto seed = static_cast<std::uint64_t>(values.GetInt("seed"));
-  const auto requests = values.FindInt("requests");
-  if (source == "uniform") {
-    PENSTOCK_ASSIGN_OR_RETURN(const sim::LengthRange prompt, ReadRange(values, "prompt-tokens"));
-    PENSTOCK_ASSIGN_OR_RETURN(const sim::LengthRange output, ReadRange(values, "output-tokens"));
-    return sim::UniformTrace(static_cast<std::uint32_t>(requests.value_or(1000)), prompt, output,
-                             seed);
-  }
-  PENSTOCK_ASSIGN_OR_RETURN(sim::Trace trace, sim::ReadTrace(source));
-  if (requests) trace = sim::Resample(trace, static_cast<std::uint32_t>(*requests), seed);
-  return trace;
 }
 
 void Shape(const Values& values, sim::Trace& trace) {
@@ -113,7 +82,7 @@ absl::StatusOr<sim::FleetOptions> ReadFleet(const Values& values) {
 absl::StatusOr<TraceOptions> ToOptions(const std::string& source, const Values& values) {
   TraceOptions options;
   PENSTOCK_ASSIGN_OR_RETURN(options.fleet, ReadFleet(values));
-  PENSTOCK_ASSIGN_OR_RETURN(options.trace, ReadWorkload(source, values));
+  PENSTOCK_ASSIGN_OR_RETURN(options.trace, ReadWorkload(source, kUniformRows, values));
   Shape(values, options.trace);
   if (values.GetBool("forecast")) {
     const bool ranks = values.GetString("forecast-error") == "rank";
