@@ -63,7 +63,7 @@ int Bench(Words words) { return RunProgram("penstock-bench", "penstock bench", w
 
 int Replay(Words words) {
   // `replay FILE` re-runs a log. The first word may also be a command of the tool, such as `run`.
-  constexpr std::string_view kModes[] = {"run", "trace", "search"};
+  constexpr std::string_view kModes[] = {"run", "lengths", "trace", "search", "what-if"};
   const bool file = !words.empty() && !words.front().starts_with('-') &&
                     std::ranges::find(kModes, words.front()) == std::end(kModes);
   if (file) words.insert(words.begin(), "run");

@@ -23,6 +23,15 @@ def run(*arguments, text="", env=None, cwd=None):
                           text=True, env={**clean, **(env or {})}, cwd=cwd, timeout=120)
 
 
+def test_replay_takes_every_command_of_its_program():
+    shown = run("replay", "--help").stdout
+    commands = re.findall(r"^  ([a-z-]+) (?:LOG|FILE)", shown, re.MULTILINE)
+    assert "run" in commands and len(commands) >= 5, shown
+    for command in commands:
+        done = run("replay", command, "--help")
+        assert done.returncode == 0 and done.stdout.startswith(f"Usage: penstock replay {command} "), done.stdout
+
+
 def test_an_unknown_command_names_the_nearest():
     done = run("serv")
     assert done.returncode == 2 and "did you mean `penstock serve`?" in done.stderr

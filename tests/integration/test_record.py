@@ -113,11 +113,12 @@ def test_a_run_of_a_log_that_fails_ends_with_1(recorded, tmp_path):
     assert subprocess.run([BIN / "penstock-replay", "run", recorded], capture_output=True).returncode == 0
 
 
+@pytest.mark.parametrize("command", ["run", "lengths", "what-if"])
 @pytest.mark.parametrize("contents", [b"", b"text"])
-def test_a_file_that_is_no_log_is_refused_with_the_line_that_it_needs(contents, tmp_path):
+def test_a_file_that_is_no_log_is_refused_with_the_line_that_it_needs(contents, command, tmp_path):
     file = tmp_path / "a.log"
     file.write_bytes(contents)
-    done = subprocess.run([BIN / "penstock-replay", "run", file], capture_output=True, text=True)
+    done = subprocess.run([BIN / "penstock-replay", command, file], capture_output=True, text=True)
     assert done.returncode == 2
     assert "not an input log (it must begin with `penstock input log" in done.stderr
 

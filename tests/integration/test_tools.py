@@ -59,6 +59,9 @@ def test_an_example_says_that_no_shard_is_there(program, tmp_path):
 
 @pytest.mark.parametrize("words, said", [
     (["penstock_sim_sweep", "--seeds", "many"], "--seeds many: must be an integer from 1"),
+    (["penstock_sim_sweep", "--first"], "each option has one value"),
+    (["penstock_sim_sweep", "--first", "1", "2"], "each option has one value"),
+    (["penstock_sim_sweep", "--first", str(2**64 - 1), "--seeds", "3"], "no room for 3 seeds after it"),
     (["penstock_sim_outputs", "1", "1e3"], "COUNT 1e3: must be an integer from 1"),
     (["penstock_transcripts", "hermes", "0", "1"], "COUNT 0: must be an integer from 1"),
     (["penstock-cpu-bench", "all"], "THREADS all: must be an integer from 1"),
@@ -69,7 +72,7 @@ def test_an_argument_that_is_no_number_is_named(words, said):
     assert done.returncode == 2 and said in done.stderr and done.stdout == ""
 
 
-@pytest.mark.parametrize("command", ["run", "trace", "search"])
+@pytest.mark.parametrize("command", ["run", "lengths", "trace", "search", "what-if"])
 def test_every_command_of_replay_has_a_help_text(command):
     done = run("penstock-replay", command, "--help")
     assert done.returncode == 0 and done.stdout.startswith(f"Usage: penstock-replay {command}")

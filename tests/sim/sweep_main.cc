@@ -9,6 +9,18 @@
 #include "tests/bench/usage.h"
 #include "tests/sim/sweep.h"
 
+namespace {
+
+// Whether every second word is the name of an option.
+bool AreNames(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; i += 2) {
+    if (!std::string_view(argv[i]).starts_with("--")) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   constexpr const char* kUsage =
       "Usage: penstock_sim_sweep [--first SEED] [--seeds COUNT] [--threads COUNT]\n\n"
@@ -17,6 +29,10 @@ int main(int argc, char** argv) {
   const auto exit =
       penstock::bench::ExitOfArguments(argc, argv, kUsage, {"--first", "--seeds", "--threads"});
   if (exit) return *exit;
+  if (argc % 2 == 0 || !AreNames(argc, argv)) {
+    std::fprintf(stderr, "error: each option has one value\n\n%s", kUsage);
+    return 2;
+  }
   penstock::sim::SweepOptions options;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view name = argv[i];
@@ -25,6 +41,11 @@ int main(int argc, char** argv) {
     if (name == "--first") options.first = number;
     if (name == "--seeds") options.count = number;
     if (name == "--threads") options.threads = static_cast<std::uint32_t>(number);
+  }
+  if (options.first > UINT64_MAX - options.count) {
+    std::fprintf(stderr, "error: --first %llu: no room for %llu seeds after it\n",
+                 (unsigned long long)options.first, (unsigned long long)options.count);
+    return 2;
   }
   const auto start = std::chrono::steady_clock::now();
   const auto result = penstock::sim::Sweep(options);

@@ -8,23 +8,21 @@
 
 #include <boost/json.hpp>
 
+#include "common/exit_codes.h"
 #include "common/json_text.h"
 #include "common/options/spec.h"
 #include "common/options/values.h"
+#include "common/status.h"
 #include "scheduler/log/input_log.h"
 #include "scheduler/scheduler.h"
 #include "tools/replay/commands.h"
 #include "tools/replay/input_file.h"
+#include "tools/replay/report.h"
 
 namespace penstock::replay {
 namespace {
 
 namespace json = boost::json;
-
-int ComplainAbout(const std::string& program, const std::string& what, int code) {
-  std::fprintf(stderr, "%s: error: %s\n", program.c_str(), what.c_str());
-  return code;
-}
 
 // Runs the core on the inputs of a log and prints a line for each answer that ended by itself.
 class Lengths {
@@ -70,15 +68,17 @@ class Lengths {
 
 int PrintLengths(const std::string& program, const std::string& path) {
   const auto text = ReadInputFile(path);
-  if (!text.ok()) return ComplainAbout(program, std::string(text.status().message()), 2);
+  if (!text.ok()) return Complain(program, Message(text.status()), kExitUsage);
   scheduler::InputLogReader log(*text);
   const auto config = log.ReadHeader();
-  if (!config) return ComplainAbout(program, path + ": " + log.error(), 1);
-  if (const auto why = WhyInvalid(*config)) return ComplainAbout(program, path + ": " + *why, 1);
+  if (!config) return Complain(program, path + ": " + log.error(), kExitUsage);
+  if (const auto why = WhyInvalid(*config)) {
+    return Complain(program, path + ": " + *why, kExitUsage);
+  }
   Lengths lengths(*config);
   while (const auto input = log.Next()) lengths.Take(*input);
-  if (log.error().empty()) return 0;
-  return ComplainAbout(program, path + ": " + log.error(), 1);
+  if (log.error().empty()) return kExitOk;
+  return Complain(program, path + ": " + log.error(), kExitFailure);
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ int LengthsCommand(int argc, const char* const* argv) {
   const options::CommandLine line =
       options::ReadCommandLine(table, static_cast<int>(rest.size()), rest.data());
   if (line.exit_code.has_value()) return *line.exit_code;
-  if (path.empty()) return ComplainAbout(argv[0], "give the input log after the command", 2);
+  if (path.empty()) return Complain(argv[0], "give the input log after the command", kExitUsage);
   return PrintLengths(argv[0], path);
 }
 

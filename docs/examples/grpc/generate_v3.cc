@@ -106,7 +106,8 @@ int Generate(const std::vector<std::unique_ptr<Stub>>& ranks, const std::string&
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool asks = argc > 1 && std::string_view(argv[1]) == "--help";
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  const bool asks = first == "--help" || first == "-h";
   if (asks || argc < 3 || argc > 4) {
     (asks ? std::cout : std::cerr) << "Usage: " << argv[0] << " SOCKET PROMPT [MAX_NEW_TOKENS]\n";
     return asks ? 0 : 2;

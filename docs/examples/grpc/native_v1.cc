@@ -139,7 +139,8 @@ class Shard {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool asks = argc > 1 && std::string_view(argv[1]) == "--help";
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  const bool asks = first == "--help" || first == "-h";
   if (asks || argc < 4) {
     (asks ? std::cout : std::cerr) << "Usage: " << argv[0] << " SOCKET MAX_NEW_TOKENS TOKEN...\n";
     return asks ? 0 : 2;
