@@ -38,7 +38,8 @@ struct Term {
 std::array<Term, 6> Terms(const MemoryBound& bound) {
   return {{{"base", bound.base, "the process itself"},
            {"connections", bound.connections, "the limit of connections"},
-           {"bodies", bound.bodies, "the limit of bodies in memory"},
+           {"bodies", bound.bodies,
+            "the limit of bodies in memory: an eighth of that, at most 1 GiB, or --payload-limit"},
            {"requests", bound.requests, "--max-concurrent-requests", "--max-concurrent-requests"},
            {"tokenizing", bound.tokenizing, "--payload-limit and --validation-workers",
             "--payload-limit"},
