@@ -8,8 +8,8 @@ import yaml
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 DOCS = REPOSITORY / "docs"
 OPTIONS = set(re.findall(r"`--([a-z0-9-]+)`", (DOCS / "api/options.md").read_text()))
-REPLAY_OPTIONS = {name for path in (REPOSITORY / "tools/replay").glob("*_rows.cc")
-                  for name in re.findall(r'OptionSpec\(\s*"([a-z0-9-]+)"', path.read_text())}
+TOOL_OPTIONS = {name for tool in ("replay", "plan") for path in (REPOSITORY / "tools" / tool).glob("*_rows.cc")
+                for name in re.findall(r'OptionSpec\(\s*"([a-z0-9-]+)"', path.read_text())}
 FROM_THE_ROOT = {"repository.md", "contributing.md", "changelog.md"}  # deploy/docs copies them
 
 
@@ -47,7 +47,7 @@ def test_the_options_of_the_how_to_pages_exist():
             continue  # it names vLLM's too
         named = set(re.findall(r"`--([a-z0-9-]+)[` ]", text)) | set(
             re.findall(r"penstock-launcher.* --([a-z0-9-]+) ", text))
-        assert named - OPTIONS - REPLAY_OPTIONS - {"set"} == set(), path  # helm has --set
+        assert named - OPTIONS - TOOL_OPTIONS - {"set"} == set(), path  # helm has --set
 
 
 def test_each_alert_has_a_row():
