@@ -1,14 +1,14 @@
 // The machine types of a plan, from a YAML file (docs/how-to/plan.md).
 //
-//   h100:                    the name is yours
-//     model: h100            a100, h100 or h200; or tables:
-//     count: 8               ranks (GPUs) that there are
-//     per_host: 8
-//     price: 2.9             of a rank and hour
-//     watts: 700             of a rank
+//   h100:                    # any name
+//     model: h100            # step times of a known machine: a100, h100 or h200
+//     count: 8               # ranks (GPUs) in all
+//     per_host: 8            # ranks of one host
+//     price: 2.9             # of one rank for an hour
+//     watts: 700             # of one rank
 //   cpu:
-//     tables: {1: one.warmup, 2: two.log}    by ranks of a group
-//     kv_memory: 4           of a rank, GB
+//     tables: {1: one.warmup, 2: two.log}    # or measured step times, by ranks of a group
+//     kv_memory: 4           # GB of one rank
 //     count: 4
 #pragma once
 

@@ -8,6 +8,13 @@
 
 namespace penstock::replay {
 
+std::string TakeSource(std::vector<const char*>& words) {
+  if (words.size() < 2 || *words[1] == '-') return "";
+  const std::string source = words[1];
+  words.erase(words.begin() + 1);
+  return source;
+}
+
 absl::StatusOr<std::string> ReadInputFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

@@ -85,11 +85,7 @@ int PrintLengths(const std::string& program, const std::string& path) {
 
 int LengthsCommand(int argc, const char* const* argv) {
   std::vector<const char*> rest(argv, argv + argc);
-  std::string path;
-  if (argc > 1 && *argv[1] != '-') {
-    path = argv[1];
-    rest.erase(rest.begin() + 1);
-  }
+  const std::string path = TakeSource(rest);
   const auto table = options::ProgramWith(
       argv[0],
       "LOG: prints the prompt and the output length of each answer in an input log "

@@ -98,11 +98,7 @@ int RunLog(const std::string& path, const options::Values& values) {
 
 int RunCommand(int argc, const char* const* argv) {
   std::vector<const char*> rest(argv, argv + argc);
-  std::string path;
-  if (argc > 1 && *argv[1] != '-') {
-    path = argv[1];
-    rest.erase(rest.begin() + 1);
-  }
+  const std::string path = TakeSource(rest);
   const auto table = options::ProgramWith(
       argv[0],
       "LOG: re-runs an input log (penstock-router --record) and compares the outputs with those "

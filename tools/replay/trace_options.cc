@@ -11,6 +11,7 @@
 #include "scheduler/cost/machine_model.h"
 #include "sim/fleet/forecasts.h"
 #include "sim/trace/shape_trace.h"
+#include "tools/replay/input_file.h"
 #include "tools/replay/policies.h"
 #include "tools/replay/trace_rows.h"
 #include "tools/replay/workload.h"
@@ -118,11 +119,7 @@ absl::StatusOr<TraceOptions> ToOptions(const std::string& source, const Values& 
 
 TraceCommandLine ReadTraceCommandLine(std::string_view program, int argc, const char* const* argv) {
   std::vector<const char*> rest(argv, argv + argc);
-  std::string source;
-  if (argc > 1 && *argv[1] != '-') {
-    source = argv[1];
-    rest.erase(rest.begin() + 1);
-  }
+  const std::string source = TakeSource(rest);
   const auto table = options::ProgramWith(
       program, "FILE|uniform: a request trace on simulated groups under a virtual clock.",
       TraceRows());

@@ -188,11 +188,7 @@ absl::Status Explain(const RecordedRun& run, std::int64_t number) {
 
 int WhatIfCommand(int argc, const char* const* argv) {
   std::vector<const char*> rest(argv, argv + argc);
-  std::string path;
-  if (argc > 1 && *argv[1] != '-') {
-    path = argv[1];
-    rest.erase(rest.begin() + 1);
-  }
+  const std::string path = TakeSource(rest);
   const auto table = options::ProgramWith(
       argv[0],
       "LOG: the requests of an input log (penstock-router --record) on simulated groups, with the "
