@@ -40,8 +40,13 @@ Parsed<T> Parse(std::string_view body, const BodyRules& rules,
                       ? reader.FailNext(type)
                       : json::ReadObject<T>(reader, fields, parsed.request, type) &&
                             (!rules.strict || reader.AtEnd());
-  if (!ok) parsed.error = rules.to_error(reader.error());
   parsed.unknown_keys = reader.unknown_keys();
+  if (!ok) {
+    parsed.error = rules.to_error(reader.error());
+    json::Reader again(body, rules.limits);  // for the keys after the error
+    json::FindUnknownKeys<T>(again, fields);
+    parsed.unknown_keys.AddNew(again.unknown_keys());
+  }
   parsed.aliases = reader.aliases();
   return parsed;
 }

@@ -144,6 +144,26 @@ constexpr std::array<Field<T>, A + B> Join(const std::array<Field<T>, A>& a,
   return all;
 }
 
+// The field called `key`; fields.size() if none is.
+template <class T>
+std::size_t IndexOf(std::span<const Field<T>> fields, std::string_view key) {
+  std::size_t index = 0;
+  while (index < fields.size() && fields[index].name != key &&
+         (fields[index].alias.empty() || fields[index].alias != key)) {
+    ++index;
+  }
+  return index;
+}
+
+// Records a key that no field has, and skips its value.
+template <class T>
+bool SkipUnknown(Reader& reader, std::span<const Field<T>> fields, std::string_view key) {
+  std::array<std::string_view, kMaxFields> names;
+  std::ranges::transform(fields, names.begin(), &Field<T>::name);
+  reader.unknown_keys().Add(reader.PathTo(key), key, std::span(names).first(fields.size()));
+  return reader.Colon() && reader.Skip();
+}
+
 // Reads one object. `type` is what errors call it ("struct GenerateRequest"). Unknown keys are
 // skipped and recorded. An empty array counts as an empty object, as in TGI.
 template <class T>
@@ -153,16 +173,9 @@ bool ReadObject(Reader& reader, std::span<const Field<T>> fields, T& out, std::s
   const bool array = reader.NextIs('[');
   if (array ? !reader.EnterEmptyArray(type) : !reader.EnterObject(type)) return false;
   while (!array && reader.NextKey(key)) {
-    std::size_t index = 0;
-    while (index < fields.size() && fields[index].name != key &&
-           (fields[index].alias.empty() || fields[index].alias != key)) {
-      ++index;
-    }
+    const std::size_t index = IndexOf(fields, key);
     if (index == fields.size()) {
-      std::array<std::string_view, kMaxFields> names;
-      std::ranges::transform(fields, names.begin(), &Field<T>::name);
-      reader.unknown_keys().Add(reader.PathTo(key), key, std::span(names).first(fields.size()));
-      if (!reader.Colon() || !reader.Skip()) return false;
+      if (!SkipUnknown(reader, fields, key)) return false;
       continue;
     }
     if (seen[index])
@@ -193,6 +206,17 @@ bool ReadStrictObject(Reader& reader, std::span<const Field<T>> fields, T& out,
                       std::string_view type) {
   if (!reader.NextIs('{')) return reader.FailNext(type);
   return ReadObject<T>(reader, fields, out, type);
+}
+
+// Records the unknown keys of one object and skips all values, also those of a wrong type.
+template <class T>
+void FindUnknownKeys(Reader& reader, std::span<const Field<T>> fields) {
+  std::string key;
+  if (!reader.NextIs('{') || !reader.EnterObject("an object")) return;
+  while (reader.NextKey(key)) {
+    const bool known = IndexOf(fields, key) < fields.size();
+    if (known ? !reader.Colon() || !reader.Skip() : !SkipUnknown(reader, fields, key)) return;
+  }
 }
 
 }  // namespace penstock::router::json

@@ -69,6 +69,8 @@ struct UnknownKeys {
   // `path` leads to `key`. `known`: the keys of the object that has this one.
   void Add(std::string_view path, std::string_view key, std::span<const std::string_view> known);
   void Add(const UnknownKeys& others);
+  // Adds those whose names are not here yet.
+  void AddNew(const UnknownKeys& others);
   void AddWithoutEffect(std::string_view path);
 
  private:

@@ -61,6 +61,15 @@ void UnknownKeys::Add(const UnknownKeys& others) {
   for (const std::string& name : others.without_effect) AddWithoutEffect(name);
 }
 
+void UnknownKeys::AddNew(const UnknownKeys& others) {
+  if (count == 0) nearest = others.nearest;
+  for (const std::string& name : others.names) {
+    if (std::ranges::find(names, name) != names.end()) continue;
+    ++count;
+    AddName(name);
+  }
+}
+
 void UnknownKeys::AddWithoutEffect(std::string_view path) {
   if (std::ranges::find(without_effect, path) == without_effect.end()) {
     without_effect.emplace_back(path);

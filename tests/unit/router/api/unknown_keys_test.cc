@@ -36,7 +36,7 @@ TEST_F(UnknownKeysTest, AnAnswerNamesTheUnknownKeysOfItsRequest) {
 }
 
 // The key that is missing is often the one that was misspelt.
-TEST_F(UnknownKeysTest, AnErrorOfTheBodyNamesTheUnknownKeysToo) {
+TEST_F(UnknownKeysTest, TheAnswerToABadBodyNamesItsUnknownKeys) {
   const auto ignored = [this](std::string_view path, std::string_view body, int status) {
     const RawResponse response = Post(path, body);
     EXPECT_EQ(response.status, status) << response.body;
@@ -45,6 +45,11 @@ TEST_F(UnknownKeysTest, AnErrorOfTheBodyNamesTheUnknownKeysToo) {
   };
   EXPECT_EQ(ignored("/inference", R"({"promt":"a","num_tokens":1})", 422), "promt");
   EXPECT_EQ(ignored("/inference", R"({"prompt":"a","num_tokens":0,"x":1})", 422), "x");
+  EXPECT_EQ(ignored("/inference", R"({"x":1,"prompt":"a","num_tokens":"2","y":1})", 422), "x,y");
+  EXPECT_EQ(ignored("/generate", R"({"inputs":1,"x":1})", 422), "x");
+  EXPECT_EQ(ignored("/v1/chat/completions", R"({"messages":1,"x":1})", 400), "x");
+  EXPECT_EQ(ignored("/v1/messages", R"({"max_tokens":"1","x":[{"y":1}]})", 400), "x");
+  EXPECT_EQ(ignored("/v1/completions", R"({"prompt":"a","seed":"1","x":{)", 400), "x");
   EXPECT_EQ(ignored("/generate", R"({"input":"a"})", 422), "input");
   EXPECT_EQ(ignored("/v1/completions", R"({"promt":"a"})", 400), "promt");
   EXPECT_EQ(ignored("/inference", R"({"num_tokens":1})", 422), "");
