@@ -14,8 +14,8 @@ struct FreeBytes {
   std::string limit;  // what allows no more: "the machine's memory", "ulimit -v", a file
 };
 
-// How much more than it uses now. Of the machine it is MemAvailable. `root`: for tests, the folder
-// below which /proc and /sys are read.
+// The memory that the process may take beside what it uses now. For the machine's memory this is
+// MemAvailable. `root` is for tests: /proc and /sys are read in this folder.
 absl::StatusOr<FreeBytes> FreeMemory(const std::string& root = "");
 
 struct MemoryLimit {
@@ -24,7 +24,7 @@ struct MemoryLimit {
   bool was_set = false;  // by a control group or `ulimit -v`, below what the machine has
 };
 
-// How much in all. A control group may hold other processes too.
+// The memory that the process may take in total. A control group may hold other processes too.
 absl::StatusOr<MemoryLimit> LimitOfMemory(const std::string& root = "");
 
 }  // namespace penstock

@@ -8,11 +8,12 @@
 //      overtaken as often as the policy allows or waited as long as it allows; the request that the
 //      OrderPolicy names
 //
-// A request is overtaken when one of its tenant that came later is admitted before it. With one
-// account for all requests there is one queue, and the turns of tenants have no effect.
+// A request is overtaken when a later request of its tenant is admitted before it. If all requests
+// have one account, there is one queue, and the turns of tenants have no effect.
 //
-// A tenant that waits for nothing saves no credit: with its next request its counter becomes at
-// least that of the tenant whose turn it is, or of the one that last had a request here.
+// A tenant without waiting requests saves no credit. When its next request comes, its counter is
+// raised to the counter of the tenant whose turn it is. If no request waits, it is raised to the
+// counter of the tenant that waited last.
 //
 // O(log n) for each operation, and a look at each tenant that waits. Does not allocate after it had
 // its greatest length.
@@ -62,10 +63,12 @@ class RequestQueue {
   WaitingRequest* Front(GroupId group, const Fits& fits);
   // The same of all requests.
   WaitingRequest* Front(GroupId group);
-  // The request for which others yield on this group: of the tenant whose turn it is among those
-  // that have a request which fits, the oldest. Null if it is not due, or does not fit.
+  // The request for which others yield on this group. Of the tenants with a request that fits, it
+  // takes the one whose turn it is, and of that one the oldest request. Null if that request is not
+  // due, or does not fit.
   const WaitingRequest* Due(const Fits& fits);
-  // Adds the first request of each tenant, of those that are no restarts, if the order knows it.
+  // Adds the first new request of each tenant. Restarts do not count. Adds none where the order
+  // does not know its first.
   void AddFirsts(std::vector<RequestId>& requests);
   // The request of its tenant before it, or `front`, which it is not, if it is the first. Null if
   // the order does not know.

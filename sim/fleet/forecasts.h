@@ -8,7 +8,7 @@
 
 namespace penstock::sim {
 
-// What the error is added to. z is drawn anew for each request, with mean 0 and variance 1: the sum
+// How the error enters a forecast. Each request has its own z, with mean 0 and variance 1: the sum
 // of twelve uniform numbers, minus 6.
 enum class ForecastError : std::uint8_t {
   kLength,  // the forecast is the true length times e^(noise * z)

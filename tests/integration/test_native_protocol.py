@@ -32,7 +32,7 @@ def test_greedy_ids_of_all_prompts_equal_the_goldens(ranks):
             for other in results[1:]:
                 assert [r.digest for r in other] == [r.digest for r in results[0]]
                 assert all(not r.sequences for r in other)
-            group.form()  # a group may be formed anew
+            group.form()  # a group may be formed again
 
 
 def test_prompt_logprobs_equal_the_goldens_whole_and_in_chunks():

@@ -114,8 +114,8 @@ absl::Status ReadLfm2Shared(const ConfigReader& config, const SizeKeys& sizes, M
   return ReadLfm2Layers(config, spec, model);
 }
 
-// The width of the MLP: two thirds of the size in config.json, which a multiplier may scale and
-// round up. If `block_auto_adjust_ff_dim` is false, it is that size itself.
+// Sets the width of the MLP. It is two thirds of `block_ff_dim`, times `block_ffn_dim_multiplier`,
+// rounded up to `block_multiple_of`. If `block_auto_adjust_ff_dim` is false, it is `block_ff_dim`.
 absl::Status ReadLfm2Width(const ConfigReader& config, ModelSpec& spec) {
   constexpr std::uint32_t kMost = 1u << 24;
   PENSTOCK_ASSIGN_OR_RETURN(spec.intermediate,

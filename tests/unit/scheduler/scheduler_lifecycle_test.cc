@@ -193,7 +193,7 @@ TEST(SchedulerLifecycle, ALostGroupFailsRunningRequestsAndKeepsWaitingOnes) {
   const Outputs up = harness.Up();
   ASSERT_FALSE(up.plans.empty());
   EXPECT_EQ(up.plans[0].plan.starts.size(), 1u);
-  EXPECT_EQ(up.plans[0].plan.step, StepId(1)) << "a new epoch counts its steps anew";
+  EXPECT_EQ(up.plans[0].plan.step, StepId(1)) << "a new epoch counts its steps from 1";
 }
 
 TEST(SchedulerLifecycle, AResultOfAnOldEpochIsIgnored) {

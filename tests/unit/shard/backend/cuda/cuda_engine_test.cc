@@ -73,7 +73,7 @@ TEST_F(CudaEngineTest, FormsAGroupOfOneRankAndComputes) {
   setup.mutable_limits()->set_max_sequences(2);
   setup.mutable_limits()->set_max_sequence_length(16);
   std::vector<TokenId> tokens;
-  for (int epoch = 1; epoch <= 2; ++epoch) {  // a group that forms anew
+  for (int epoch = 1; epoch <= 2; ++epoch) {  // a group that forms again
     ASSERT_TRUE(engine->Configure(setup).ok());
     const auto report = engine->Warmup();
     ASSERT_TRUE(report.ok()) << report.status();
